@@ -32,9 +32,9 @@ COMMANDS = {
 def main(arguments: list[str]) -> int:
     """Run one command in the project's environment and return its exit status."""
     if sys.version_info < OLDEST:
-        return complain("pullback needs Python 3.11 or newer, this is %d.%d." % sys.version_info[:2])
+        return complain(f"pullback needs Python 3.11 or newer, this is {sys.version_info[0]}.{sys.version_info[1]}.")
     if not arguments or arguments[0] not in COMMANDS:
-        lines = ["  python3 tools/run.py %-5s %s" % (name, entry[2]) for name, entry in COMMANDS.items()]
+        lines = [f"  python3 tools/run.py {name:5} {entry[2]}" for name, entry in COMMANDS.items()]
         return complain("which command?\n" + "\n".join(lines))
     requirement, command, _ = COMMANDS[arguments[0]]
     python = environment_with(requirement)
@@ -48,16 +48,16 @@ def environment_with(requirement: str) -> str | None:
     folder = Path(os.environ.get("PULLBACK_VENV") or ROOT / ".venv").absolute()
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
-        print("making the environment %s" % folder, file=sys.stderr)
+        print(f"making the environment {folder}", file=sys.stderr)
         try:
             venv.create(str(folder), with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            complain("no virtual environment in %s: %s\n(Debian and Ubuntu: install python3-venv.)" % (folder, error))
+            complain(f"no virtual environment in {folder}: {error}\n(Debian and Ubuntu: install python3-venv.)")
             return None
-    stamp = folder / ("installed-%s" % hashlib.sha256(requirement.encode()).hexdigest()[:8])
+    stamp = folder / f"installed-{hashlib.sha256(requirement.encode()).hexdigest()[:8]}"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
-        print("installing %s" % requirement, file=sys.stderr)
+        print(f"installing {requirement}", file=sys.stderr)
         if subprocess.call([str(python), "-m", "pip", "install", "-q", "-e", requirement], cwd=str(ROOT)):
             complain("the installation failed: see pip's message above.")
             return None
