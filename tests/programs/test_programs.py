@@ -1,0 +1,26 @@
+import pytest
+
+from tests.programs import checks
+from tests.programs.table import PROGRAMS
+
+every_program = pytest.mark.parametrize("name", sorted(PROGRAMS))
+
+
+@every_program
+def test_the_compiled_program_returns_what_numpy_returns(name: str) -> None:
+    checks.check_value(PROGRAMS[name])
+
+
+@every_program
+def test_the_gradient_agrees_with_finite_differences(name: str) -> None:
+    checks.check_gradient(PROGRAMS[name])
+
+
+@every_program
+def test_forward_mode_agrees_with_reverse_mode(name: str) -> None:
+    checks.check_forward_mode(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", sorted(name for name, program in PROGRAMS.items() if program.smooth))
+def test_the_second_derivative_agrees_with_second_differences(name: str) -> None:
+    checks.check_second_derivative(PROGRAMS[name])
