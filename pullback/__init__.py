@@ -1,0 +1,1 @@
+"""pullback: a compiler for gradients of NumPy code."""

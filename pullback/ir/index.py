@@ -1,0 +1,135 @@
+"""Index arithmetic: how the element at one index is found at another. Used by view ops and by kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pullback.ir.types import Shape
+
+
+class Affine(NamedTuple):
+    """`offset + sum(coefficient * axis)` over the axes of an index space; `terms` sorted by axis, no zero coefficients."""
+
+    offset: int = 0
+    terms: tuple[tuple[int, int], ...] = ()
+
+    def shift(self, amount: int) -> "Affine":
+        return Affine(self.offset + amount, self.terms)
+
+    def scale(self, factor: int) -> "Affine":
+        if factor == 0:
+            return Affine()
+        return Affine(self.offset * factor, tuple([(a, c * factor) for a, c in self.terms]))
+
+    def plus(self, other: "Affine") -> "Affine":
+        if not self.terms or not other.terms:
+            return Affine(self.offset + other.offset, self.terms or other.terms)
+        total = dict(self.terms)
+        for axis, c in other.terms:
+            total[axis] = total.get(axis, 0) + c
+        return Affine(self.offset + other.offset, tuple(sorted((a, c) for a, c in total.items() if c)))
+
+    def coefficient(self, axis: int) -> int:
+        for a, c in self.terms:
+            if a == axis:
+                return c
+        return 0
+
+    def span(self, space: Shape) -> tuple[int, int]:
+        """Smallest and largest value over the index space (which must not be empty)."""
+        low = high = self.offset
+        for axis, c in self.terms:
+            far = c * (space[axis] - 1)
+            low, high = low + min(far, 0), high + max(far, 0)
+        return low, high
+
+    def __str__(self) -> str:
+        parts = [f"{'' if c == 1 else '-' if c == -1 else f'{c}*'}i{a}" for a, c in self.terms]
+        if self.offset or not parts:
+            parts.append(str(self.offset))
+        return "+".join(parts).replace("+-", "-")
+
+
+def axis_index(axis: int) -> Affine:
+    return Affine(0, ((axis, 1),))
+
+
+def identity_index(ndim: int) -> tuple[Affine, ...]:
+    return tuple(axis_index(k) for k in range(ndim))
+
+
+class Bound(NamedTuple):
+    """`low <= index < high`."""
+
+    index: Affine
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.low}<={self.index}<{self.high}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """The element a view op takes from one operand.
+
+    index : one expression for each axis of the operand; or, with `flat`, a single one into the operand's elements in C order.
+    bounds : where they do not all hold, this operand gives nothing (another operand, or zero, does).
+    """
+
+    operand: int
+    index: tuple[Affine, ...]
+    bounds: tuple[Bound, ...] = ()
+    flat: bool = False
+
+
+def strides_of(shape: Shape) -> tuple[int, ...]:
+    """Element strides of a C-contiguous array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def flatten_index(index: Sequence[Affine], shape: Shape) -> Affine:
+    """The position in C order of the element at `index` of an array of `shape`."""
+    flat = Affine()
+    for expr, stride in zip(index, strides_of(shape), strict=True):
+        flat = flat.plus(expr.scale(stride))
+    return flat
+
+
+def reshape_index(index: Sequence[Affine], shape: Shape, target: Shape) -> tuple[Affine, ...] | None:
+    """The index into `target` of the element at `index` of `shape` (same size), where that is affine; else None.
+
+    Groups of axes with equal products are matched from the left; a group maps when it keeps one axis, splits one axis of
+    `target` over several of `shape`, or gains and loses axes of length 1.
+    """
+    out: list[Affine] = []
+    i = j = 0
+    while i < len(shape) or j < len(target):
+        group, wanted, n, m = [], [], 1, 1
+        while True:
+            if n < m or (not group and i < len(shape)):
+                group.append(i)
+                n *= shape[i]
+                i += 1
+            elif m < n or (not wanted and j < len(target)):
+                wanted.append(j)
+                m *= target[j]
+                j += 1
+            else:
+                break
+            if n == m and group and wanted:
+                break
+            if i >= len(shape) and j >= len(target):
+                break
+        if n != m:
+            return None
+        live = [k for k in wanted if target[k] != 1]
+        if len(live) > 1:
+            return None
+        flat = flatten_index([index[k] for k in group], tuple(shape[k] for k in group))
+        out.extend(flat if k in live else Affine() for k in wanted)
+    return tuple(out)
