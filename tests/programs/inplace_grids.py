@@ -124,8 +124,8 @@ def residual_block(image: Array, first: Array, second: Array) -> Scalar:
         return out
 
     def normal(x: Array) -> Array:
-        centred: Array = x - np.mean(x)
-        return centred / np.sqrt(np.var(x) + 1e-3)
+        scaled: Array = (x - np.mean(x)) / np.sqrt(np.var(x) + 1e-3)
+        return scaled
 
     hidden = normal(same(image, first))
     hidden[hidden < 0] *= 0.1
