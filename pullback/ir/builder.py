@@ -43,9 +43,7 @@ class Builder:
         self.ops.append(op)
         return op
 
-    def emit(
-        self, opdef: "OpDef", *operands: Value, regions: tuple[Region, ...] = (), **attrs: Any
-    ) -> Value:
+    def emit(self, opdef: "OpDef", *operands: Value, regions: tuple[Region, ...] = (), **attrs: Any) -> Value:
         """Append an op with one result and give that result."""
         return self.add(opdef, operands, Attrs(attrs) if attrs else NO_ATTRS, regions).results[0]
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.errors import TypeRuleError
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Attrs, Literal, Value
 from pullback.ir.types import DType, Shape, TensorType, tensor_type

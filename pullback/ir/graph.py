@@ -68,7 +68,7 @@ class Attrs(dict[str, Any]):
     def _frozen(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("the attributes of an op are frozen; emit a new op instead")
 
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _frozen  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _frozen
 
     def key(self) -> tuple[tuple[str, Any], ...]:
         """A hashable form: equal for equal attributes whatever their order."""

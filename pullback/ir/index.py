@@ -61,7 +61,7 @@ def identity_index(ndim: int) -> tuple[Affine, ...]:
 class Bound(NamedTuple):
     """`low <= index < high`."""
 
-    index: Affine
+    index: Affine  # type: ignore[assignment]  # the field hides tuple.index, which nobody calls on a bound
     low: int
     high: int
 
@@ -109,7 +109,9 @@ def reshape_index(index: Sequence[Affine], shape: Shape, target: Shape) -> tuple
     out: list[Affine] = []
     i = j = 0
     while i < len(shape) or j < len(target):
-        group, wanted, n, m = [], [], 1, 1
+        group: list[int] = []
+        wanted: list[int] = []
+        n = m = 1
         while True:
             if n < m or (not group and i < len(shape)):
                 group.append(i)

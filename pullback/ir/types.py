@@ -109,7 +109,9 @@ def parse_type(text: str) -> TensorType:
     """Read `f64[4,3]`; a bare dtype is a scalar."""
     match = _TYPE.match(text)
     if match is None or match[1] not in DTYPES_BY_NAME:
-        raise ParseError(f"not a type: {text!r}; expected a dtype ({', '.join(DTYPES_BY_NAME)}) and a shape, as f64[4,3]")
+        raise ParseError(
+            f"not a type: {text!r}; expected a dtype ({', '.join(DTYPES_BY_NAME)}) and a shape, as f64[4,3]"
+        )
     dims = [d for d in (match[2] or "").split(",") if d.strip()]
     return tensor_type(DTYPES_BY_NAME[match[1]], tuple(int(d) for d in dims))
 

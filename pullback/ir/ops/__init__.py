@@ -5,9 +5,28 @@ from types import MappingProxyType
 
 from pullback.ir.opdef import OpDef
 from pullback.ir.ops.arithmetic import ARITHMETIC
+from pullback.ir.ops.control import CONTROL
+from pullback.ir.ops.indexing import INDEXING
+from pullback.ir.ops.kernel import PLANNED_OPS
 from pullback.ir.ops.logic import LOGIC
+from pullback.ir.ops.products import PRODUCTS
+from pullback.ir.ops.reductions import REDUCTIONS
+from pullback.ir.ops.sorting import SORTING
 from pullback.ir.ops.sources import SOURCES
 from pullback.ir.ops.transcendental import TRANSCENDENTAL
+from pullback.ir.ops.views import VIEWS
 
-ALL_OPS: tuple[OpDef, ...] = (*ARITHMETIC, *TRANSCENDENTAL, *LOGIC, *SOURCES)
+ALL_OPS: tuple[OpDef, ...] = (
+    *ARITHMETIC,
+    *TRANSCENDENTAL,
+    *LOGIC,
+    *SOURCES,
+    *VIEWS,
+    *REDUCTIONS,
+    *INDEXING,
+    *PRODUCTS,
+    *SORTING,
+    *CONTROL,
+    *PLANNED_OPS,
+)
 OPS: Mapping[str, OpDef] = MappingProxyType({op.name: op for op in ALL_OPS})

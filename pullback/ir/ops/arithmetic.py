@@ -10,7 +10,6 @@ from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Attrs, Op, Region
 from pullback.ir.opdef import Algebra, Array, Bilinear, Custom, Linear, OpDef, Partials, RunRegion, Scalar, Types
 from pullback.ir.ops.common import (
-    ANY,
     FLOAT,
     INEXACT,
     NUMBER,
@@ -18,7 +17,6 @@ from pullback.ir.ops.common import (
     batch_elementwise,
     elementwise,
     elementwise_infer,
-    math_call,
     regular,
     singular,
     to_real,
@@ -149,10 +147,25 @@ ABS = elementwise(
     result=to_real,
 )
 SIGN = elementwise("sign", 1, NUMBER, np.sign, STEP, "-1, 0 or 1; NaN stays; z/|z| for complex z. Derivative 0.")
-FLOOR = elementwise("floor", 1, FLOAT, np.floor, STEP, "Largest integer not above x. Derivative 0.", algebra=Algebra(idempotent=True))
-CEIL = elementwise("ceil", 1, FLOAT, np.ceil, STEP, "Smallest integer not below x. Derivative 0.", algebra=Algebra(idempotent=True))
-RINT = elementwise("rint", 1, FLOAT, np.rint, STEP, "Nearest integer, halves to even. Derivative 0.", algebra=Algebra(idempotent=True))
-TRUNC = elementwise("trunc", 1, FLOAT, np.trunc, STEP, "x without its fraction. Derivative 0.", numpy=("trunc", "fix"), algebra=Algebra(idempotent=True))
+FLOOR = elementwise(
+    "floor", 1, FLOAT, np.floor, STEP, "Largest integer not above x. Derivative 0.", algebra=Algebra(idempotent=True)
+)
+CEIL = elementwise(
+    "ceil", 1, FLOAT, np.ceil, STEP, "Smallest integer not below x. Derivative 0.", algebra=Algebra(idempotent=True)
+)
+RINT = elementwise(
+    "rint", 1, FLOAT, np.rint, STEP, "Nearest integer, halves to even. Derivative 0.", algebra=Algebra(idempotent=True)
+)
+TRUNC = elementwise(
+    "trunc",
+    1,
+    FLOAT,
+    np.trunc,
+    STEP,
+    "x without its fraction. Derivative 0.",
+    numpy=("trunc", "fix"),
+    algebra=Algebra(idempotent=True),
+)
 
 
 def _pick(f: Emitter, chosen: Expr, x: Expr, y: Expr) -> Expr:
@@ -251,7 +264,9 @@ POW = elementwise(
 
 def _integer_pow_infer(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> tuple[TensorType, ...]:
     if attrs["n"] < 0 and types[0].dtype.kind in "iu":
-        raise TypeRuleError(f"integer_pow: integers to negative powers are not allowed, got {types[0]} and n = {attrs['n']}")
+        raise TypeRuleError(
+            f"integer_pow: integers to negative powers are not allowed, got {types[0]} and n = {attrs['n']}"
+        )
     return _number_type(types, attrs, regions)
 
 

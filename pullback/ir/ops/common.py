@@ -156,7 +156,9 @@ NOT_REAL = NotDifferentiable("integers and booleans carry no gradient")
 def check_axes(name: str, axes: Sequence[int], ndim: int, types: Types) -> None:
     """Axes must be distinct, increasing and in range."""
     if any(not 0 <= a < ndim for a in axes) or list(axes) != sorted(set(axes)):
-        raise ShapeError(f"{name}: axes {list(axes)} must be distinct, increasing and within {ndim} axes of {words(types)}")
+        raise ShapeError(
+            f"{name}: axes {list(axes)} must be distinct, increasing and within {ndim} axes of {words(types)}"
+        )
 
 
 def without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def _take(buffer: Array, at: Array) -> Array:
 def _load(load: Load, buffers: Sequence[Array], space: Shape) -> Array:
     buffer = np.asarray(buffers[load.operand])
     at, holds = index_grid(load.at, space), bounds_hold(load.bounds, space)
-    if holds.all() and at.size and not (0 <= at.min() and at.max() < buffer.size):
+    if holds.all() and at.size and not (at.min() >= 0 and at.max() < buffer.size):
         raise TypeRuleError(f"kernel over {space} loads outside of its operand of {buffer.size} elements: {load}")
     value = _take(buffer, at)
     return np.where(holds, value, np.zeros((), buffer.dtype)) if load.bounds else value

@@ -24,11 +24,9 @@ from pullback.ir.ops.common import (
     FLOAT,
     INEXACT,
     NOT_REAL,
-    STEP,
     batch_elementwise,
     check_arity,
     elementwise,
-    same,
     to_bool,
     to_real,
     words,
@@ -67,9 +65,13 @@ def _bits(name: str, function: Callable[..., Any], doc: str, kinds: str = "biu",
 _LATTICE = Algebra(commutative=True, associative=True, idempotent=True)
 BITWISE_AND = _bits("bitwise_and", np.bitwise_and, "Bit by bit; logical for bool.", algebra=_LATTICE)
 BITWISE_OR = _bits("bitwise_or", np.bitwise_or, "Bit by bit; logical for bool.", algebra=_LATTICE)
-BITWISE_XOR = _bits("bitwise_xor", np.bitwise_xor, "Bit by bit; logical for bool.", algebra=Algebra(commutative=True, associative=True))
+BITWISE_XOR = _bits(
+    "bitwise_xor", np.bitwise_xor, "Bit by bit; logical for bool.", algebra=Algebra(commutative=True, associative=True)
+)
 LEFT_SHIFT = _bits("left_shift", np.left_shift, "x * 2**y, bits shifted out lost; 0 for y at or above the width.", "iu")
-RIGHT_SHIFT = _bits("right_shift", np.right_shift, "x // 2**y; sign bits shifted in; y at or above the width gives 0 or -1.", "iu")
+RIGHT_SHIFT = _bits(
+    "right_shift", np.right_shift, "x // 2**y; sign bits shifted in; y at or above the width gives 0 or -1.", "iu"
+)
 INVERT = elementwise(
     "invert", 1, "biu", np.invert, NOT_REAL, "All bits flipped; not for bool.", algebra=Algebra(involutive=True)
 )

@@ -16,8 +16,6 @@ from pullback.ir.ops.common import (
     batch_elementwise,
     elementwise,
     elementwise_infer,
-    math_call,
-    pointwise,
     regular,
     singular,
 )
@@ -39,23 +37,35 @@ def _corner(name: str, function: Callable[..., Any], partial: Partial, doc: str,
 EXP = _smooth("exp", np.exp, lambda f, op, out, x: out, "e**x.")
 EXP2 = _smooth("exp2", np.exp2, lambda f, op, out, x: out * LN2, "2**x.")
 EXPM1 = _smooth("expm1", np.expm1, lambda f, op, out, x: f.exp(x), "e**x - 1, exact near 0.")
-LOG = _corner("log", np.log, lambda f, op, out, x: 1.0 / x, "Natural logarithm; -inf at 0, where the derivative is inf.")
+LOG = _corner(
+    "log", np.log, lambda f, op, out, x: 1.0 / x, "Natural logarithm; -inf at 0, where the derivative is inf."
+)
 LOG2 = _corner("log2", np.log2, lambda f, op, out, x: (1.0 / LN2) / x, "Logarithm to base 2.")
 LOG10 = _corner("log10", np.log10, lambda f, op, out, x: (1.0 / LN10) / x, "Logarithm to base 10.")
 LOG1P = _corner("log1p", np.log1p, lambda f, op, out, x: 1.0 / (1.0 + x), "log(1 + x), exact near 0.")
 SQRT = _corner("sqrt", np.sqrt, lambda f, op, out, x: 0.5 / out, "Square root. Derivative inf at 0.")
 CBRT = _corner(
-    "cbrt", np.cbrt, lambda f, op, out, x: (1.0 / 3.0) / (out * out), "Cube root, also of negative numbers. Derivative inf at 0.", FLOAT
+    "cbrt",
+    np.cbrt,
+    lambda f, op, out, x: (1.0 / 3.0) / (out * out),
+    "Cube root, also of negative numbers. Derivative inf at 0.",
+    FLOAT,
 )
 
 SIN = _smooth("sin", np.sin, lambda f, op, out, x: f.cos(x), "Sine of x radians.")
 COS = _smooth("cos", np.cos, lambda f, op, out, x: -f.sin(x), "Cosine of x radians.")
 TAN = _smooth("tan", np.tan, lambda f, op, out, x: 1.0 + out * out, "Tangent of x radians.")
 ARCSIN = _corner(
-    "arcsin", np.arcsin, lambda f, op, out, x: 1.0 / f.sqrt((1.0 - x) * (1.0 + x)), "Inverse sine. Derivative inf at -1 and 1."
+    "arcsin",
+    np.arcsin,
+    lambda f, op, out, x: 1.0 / f.sqrt((1.0 - x) * (1.0 + x)),
+    "Inverse sine. Derivative inf at -1 and 1.",
 )
 ARCCOS = _corner(
-    "arccos", np.arccos, lambda f, op, out, x: -1.0 / f.sqrt((1.0 - x) * (1.0 + x)), "Inverse cosine. Derivative -inf at -1 and 1."
+    "arccos",
+    np.arccos,
+    lambda f, op, out, x: -1.0 / f.sqrt((1.0 - x) * (1.0 + x)),
+    "Inverse cosine. Derivative -inf at -1 and 1.",
 )
 ARCTAN = _smooth("arctan", np.arctan, lambda f, op, out, x: 1.0 / (1.0 + x * x), "Inverse tangent.")
 SINH = _smooth("sinh", np.sinh, lambda f, op, out, x: f.cosh(x), "Hyperbolic sine.")
@@ -85,7 +95,11 @@ ARCTANH = _corner(
 
 ERF = _smooth("erf", special.erf, lambda f, op, out, x: TWO_OVER_SQRT_PI * f.exp(-(x * x)), "Error function.", FLOAT)
 ERFC = _smooth(
-    "erfc", special.erfc, lambda f, op, out, x: -TWO_OVER_SQRT_PI * f.exp(-(x * x)), "1 - erf(x), exact for large x.", FLOAT
+    "erfc",
+    special.erfc,
+    lambda f, op, out, x: -TWO_OVER_SQRT_PI * f.exp(-(x * x)),
+    "1 - erf(x), exact for large x.",
+    FLOAT,
 )
 LGAMMA = elementwise(
     "lgamma",
