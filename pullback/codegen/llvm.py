@@ -511,6 +511,18 @@ class FunctionBuilder:
         """i1: is any lane of the mask true."""
         return self.reduce("or", mask)
 
+    def extract_value(self, aggregate: V, index: int, type_: str) -> V:
+        """Field `index` of a struct value, such as a call's `{ double, i64 }`; its type is `type_`."""
+        return self.emit(type_, f"extractvalue {aggregate.type} {aggregate.name}, {index}")
+
+    def ret_struct(self, *fields: V) -> None:
+        """Return a struct of the given fields."""
+        struct_value = undefined(self.result)
+        for index, field in enumerate(fields):
+            text = f"insertvalue {self.result} {struct_value.name}, {field.type} {field.name}, {index}"
+            struct_value = self.emit(self.result, text)
+        self.ret(struct_value)
+
     # --- calls --------------------------------------------------------------------------------------------------
 
     def intrinsic(self, name: str, x: V, *others: Operand, flags: str = "") -> V:
@@ -581,17 +593,24 @@ def _bare_type(type_: str) -> str:
 
 
 class Module:
-    """Functions, declarations, constants, attribute groups and metadata; `str` of it is LLVM assembly."""
+    """Functions, declarations, constants, attribute groups and metadata; `str` of it is LLVM assembly.
 
-    def __init__(self, name: str = "pullback", triple: str = "") -> None:
+    Parameters
+    ----------
+    function_attributes : that every function gets besides its own: `Target.function_attributes`
+    """
+
+    def __init__(self, name: str = "pullback", triple: str = "", function_attributes: str = "") -> None:
         self.name = name
         self.triple = triple
+        self.function_attributes = function_attributes
         self.functions: dict[str, FunctionBuilder] = {}
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._constants: dict[tuple[bytes, int], V] = {}
         self._attributes: dict[str, int] = {}
         self._metadata: list[str] = []
+        self._nodes: dict[str, str] = {}
 
     def function(
         self,
@@ -604,6 +623,7 @@ class Module:
         """Begin a function; see `FunctionBuilder`."""
         if name in self.functions:
             raise ValueError(f"function @{name} is already in the module")
+        attributes = f"{self.function_attributes} {attributes}".strip()
         self.functions[name] = FunctionBuilder(self, name, result, params, linkage, attributes)
         return self.functions[name]
 
@@ -645,10 +665,13 @@ class Module:
     def metadata(self, body: str, distinct: bool = False) -> str:
         """A metadata node `!n` with the given body; `{self}` in the body is the node's own name.
 
-        `module.metadata('!{{self}, !"domain"}', distinct=True)` is an alias domain.
+        `module.metadata('!{{self}, !"domain"}', distinct=True)` is an alias domain. Equal bodies share a node.
         """
+        if not distinct and body in self._nodes:
+            return self._nodes[body]
         name = f"!{len(self._metadata)}"
         self._metadata.append(f"{name} = {'distinct ' if distinct else ''}{body.replace('{self}', name)}")
+        self._nodes[body] = name
         return name
 
     def __str__(self) -> str:

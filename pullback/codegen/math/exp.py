@@ -1,0 +1,146 @@
+"""exp, exp2, expm1, tanh: `x = n log(2) + r`, a polynomial in r, and scaling by 2**n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pullback.codegen.llvm import FunctionBuilder, V
+from pullback.codegen.math import coefficients as c
+from pullback.codegen.math.kit import (
+    Exponent,
+    Pair,
+    at_least,
+    at_most,
+    constant,
+    copysign,
+    fabs,
+    fast_two_sum,
+    format_of,
+    from_bits,
+    pair_quotient,
+    polynomial,
+    round_to_exponent,
+    scale_by,
+)
+
+LOG2E = 1.4426950408889634
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Constants of one format.
+
+    Attributes
+    ----------
+    ln2_hi, ln2_lo : log(2) as a sum of two
+    lowest, highest : outside of them exp is 0 and inf; `lowest2`, `highest2` likewise for exp2
+    minus_one : below it expm1 rounds to -1
+    one : above it tanh rounds to 1
+    """
+
+    ln2_hi: float
+    ln2_lo: float
+    lowest: float
+    highest: float
+    lowest2: float
+    highest2: float
+    minus_one: float
+    one: float
+
+
+LIMITS = {
+    "double": Limits(0.6931471805599453, 2.3190468138462996e-17, -746.0, 710.0, -1076.0, 1025.0, -38.0, 20.0),
+    "float": Limits(0.693147182464599609375, -1.904654299957767e-09, -104.5, 89.0, -151.0, 129.0, -18.0, 10.0),
+}
+
+
+def exp(b: FunctionBuilder, x: V) -> V:
+    limits = LIMITS[format_of(x).name]
+    x = at_least(b, at_most(b, x, limits.highest), limits.lowest)
+    exponent = round_to_exponent(b, x, LOG2E)
+    r = b.fma(exponent.n, -limits.ln2_lo, b.fma(exponent.n, -limits.ln2_hi, x))
+    return scale_by(b, exp_of_reduced(b, r, None), exponent)
+
+
+def exp2(b: FunctionBuilder, x: V) -> V:
+    limits = LIMITS[format_of(x).name]
+    x = at_least(b, at_most(b, x, limits.highest2), limits.lowest2)
+    return exp2_of_pair(b, Pair(x, constant(x, 0.0)))
+
+
+def exp2_of_pair(b: FunctionBuilder, x: Pair) -> V:
+    """2**(hi + lo), for `hi` within the limits of exp2."""
+    limits = LIMITS[format_of(x.hi).name]
+    exponent = round_to_exponent(b, x.hi, 1.0)
+    rest = b.fsub(x.hi, exponent.n)
+    r = b.fmul(rest, limits.ln2_hi)
+    lost = b.fma(rest, limits.ln2_hi, b.fneg(r))
+    lo = b.fma(x.lo, limits.ln2_hi, b.fma(rest, limits.ln2_lo, lost))
+    return scale_by(b, exp_of_reduced(b, r, lo), exponent)
+
+
+def exp_of_reduced(b: FunctionBuilder, r: V, lo: V | None) -> V:
+    """exp(r + lo) for |r| <= log(2)/2."""
+    one_and_r = fast_two_sum(b, constant(r, 1.0), r)
+    rest = one_and_r.lo if lo is None else b.fadd(one_and_r.lo, lo)
+    return b.fadd(one_and_r.hi, b.fma(b.fmul(r, r), polynomial(b, r, c.EXP_TAIL), rest))
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """x = n log(2) + r: everything that exp(x) - 1 and its relatives are made of.
+
+    `exp(x) = 2**n (1 + r + tail)` and `inverse = 2**-n`.
+    """
+
+    exponent: Exponent
+    inverse: V
+    r: V
+    tail: V
+
+
+def reduce(b: FunctionBuilder, x: V) -> Reduced:
+    """Reduce x, which must be in the range of exp; relative accuracy is kept down to zero."""
+    fmt = format_of(x)
+    limits = LIMITS[fmt.name]
+    # Rounded a little towards -inf, so that n = 0 for 3/4 < exp(x) < 3/2: with n = 1 and r near -log(2)/2 the sum of
+    # 1/2, r and the tail would cancel.
+    exponent = round_to_exponent(b, b.fma(x, LOG2E, -0.085), 1.0)
+    first = b.fma(exponent.n, -limits.ln2_hi, x)
+    r = b.fma(exponent.n, -limits.ln2_lo, first)
+    lost = b.fma(exponent.n, -limits.ln2_lo, b.fsub(first, r))
+    tail = b.fma(b.fmul(r, r), polynomial(b, r, c.EXPM1_TAIL), lost)
+    # 2**-n only matters while it is not negligible beside 1; a larger n would leave the range of exponents.
+    most = fmt.bits_of(fmt.round_magic) + 2 * fmt.bias + 2 * fmt.mantissa
+    inverse = b.shl(b.rsub(3 * fmt.bias, b.intrinsic("smin", exponent.biased, most)), fmt.mantissa)
+    return Reduced(exponent, from_bits(b, inverse), r, tail)
+
+
+def minus_one_scaled(b: FunctionBuilder, e: Reduced) -> Pair:
+    """(exp(x) - 1) / 2**n."""
+    # 1 - 2**-n is 0 or at least 1/2 in size: larger than r.
+    power = fast_two_sum(b, constant(e.r, 1.0), b.fneg(e.inverse))
+    total = fast_two_sum(b, power.hi, e.r)
+    return Pair(total.hi, b.fadd(total.lo, b.fadd(power.lo, e.tail)))
+
+
+def plus_one_scaled(b: FunctionBuilder, e: Reduced) -> Pair:
+    """(exp(x) + 1) / 2**n for x >= 0."""
+    power = fast_two_sum(b, constant(e.r, 1.0), e.inverse)
+    total = fast_two_sum(b, power.hi, e.r)
+    return fast_two_sum(b, total.hi, b.fadd(total.lo, b.fadd(power.lo, e.tail)))
+
+
+def expm1(b: FunctionBuilder, x: V) -> V:
+    limits = LIMITS[format_of(x).name]
+    e = reduce(b, at_least(b, at_most(b, x, limits.highest), limits.minus_one))
+    total = minus_one_scaled(b, e)
+    return copysign(b, scale_by(b, b.fadd(total.hi, total.lo), e.exponent), x)
+
+
+def tanh(b: FunctionBuilder, x: V) -> V:
+    """(exp(2|x|) - 1) / (exp(2|x|) + 1), both sides divided by 2**n and kept as pairs."""
+    limits = LIMITS[format_of(x).name]
+    bounded = at_most(b, fabs(b, x), limits.one)
+    e = reduce(b, b.fadd(bounded, bounded))
+    return copysign(b, pair_quotient(b, minus_one_scaled(b, e), plus_one_scaled(b, e)), x)

@@ -1,0 +1,264 @@
+"""What the math functions are built from: float formats, polynomials, error-free sums and products, scaling.
+
+Everything is generic in the vector width and in the float format: a value's type says both. `fma` must be one
+rounding; the reductions and the error-free transformations depend on it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pullback.codegen.llvm import FunctionBuilder, Operand, V, const, element_of, suffix_of, with_element
+from pullback.codegen.math.coefficients import Coefficients
+
+INF, NAN = float("inf"), float("nan")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary float format.
+
+    Attributes
+    ----------
+    name, integer : LLVM types of the float and of the integer of that size
+    bits, mantissa, bias : size, explicit bits of the significand, exponent bias
+    round_magic : adding and subtracting it rounds to the nearest integer, which is then in the low bits
+    min_normal : smallest normal number
+    """
+
+    name: str
+    integer: str
+    bits: int
+    mantissa: int
+    bias: int
+    round_magic: float
+    min_normal: float
+
+    def bits_of(self, number: float) -> int:
+        """The number's pattern as an unsigned integer."""
+        if self.bits == 64:
+            return int(struct.unpack("<Q", struct.pack("<d", number))[0])
+        return int(struct.unpack("<I", struct.pack("<f", number))[0])
+
+    @property
+    def exponent_mask(self) -> int:
+        return self.bits_of(INF)
+
+    @property
+    def mantissa_mask(self) -> int:
+        return (1 << self.mantissa) - 1
+
+    @property
+    def sign_mask(self) -> int:
+        return -(1 << (self.bits - 1))
+
+
+DOUBLE = Format("double", "i64", 64, 52, 1023, 1.5 * 2.0**52, 2.0**-1022)
+FLOAT = Format("float", "i32", 32, 23, 127, 1.5 * 2.0**23, 2.0**-126)
+
+
+def format_of(x: V) -> Format:
+    """The float format of a value, scalar or vector."""
+    return DOUBLE if element_of(x.type) == "double" else FLOAT
+
+
+class Pair(NamedTuple):
+    """An unevaluated sum `hi + lo` where `lo` is at most about half a unit in the last place of `hi`."""
+
+    hi: V
+    lo: V
+
+
+# --- bits -----------------------------------------------------------------------------------------------------------
+
+
+def to_bits(b: FunctionBuilder, x: V) -> V:
+    """The pattern of a float as an integer."""
+    return b.bitcast(x, with_element(x.type, format_of(x).integer))
+
+
+def from_bits(b: FunctionBuilder, bits: V) -> V:
+    """The float with that pattern."""
+    return b.bitcast(bits, with_element(bits.type, "double" if element_of(bits.type) == "i64" else "float"))
+
+
+def sign_bits(b: FunctionBuilder, x: V) -> V:
+    """Pattern that holds the sign bit of `x` alone."""
+    return b.and_(to_bits(b, x), format_of(x).sign_mask)
+
+
+def flip_sign(b: FunctionBuilder, x: V, sign: V) -> V:
+    """`x`, negated where the sign bit of the pattern `sign` is set (its other bits must be zero)."""
+    return from_bits(b, b.xor(to_bits(b, x), sign))
+
+
+def fabs(b: FunctionBuilder, x: V) -> V:
+    return b.intrinsic("fabs", x)
+
+
+def sqrt(b: FunctionBuilder, x: V) -> V:
+    return b.intrinsic("sqrt", x)
+
+
+def copysign(b: FunctionBuilder, size: V, sign: V) -> V:
+    return b.intrinsic("copysign", size, sign)
+
+
+def is_odd(b: FunctionBuilder, n: V) -> V:
+    """Mask: is the integer odd."""
+    return b.icmp("ne", b.and_(n, 1), 0)
+
+
+def constant(x: V, number: float) -> V:
+    """A constant of the type of `x`."""
+    return const(x.type, number)
+
+
+# --- comparison -----------------------------------------------------------------------------------------------------
+
+
+def at_most(b: FunctionBuilder, x: V, limit: float) -> V:
+    """The smaller of both; NaN stays NaN."""
+    return b.select(b.fcmp("ogt", x, limit), limit, x)
+
+
+def at_least(b: FunctionBuilder, x: V, limit: float) -> V:
+    """The larger of both; NaN stays NaN."""
+    return b.select(b.fcmp("olt", x, limit), limit, x)
+
+
+# --- polynomials ----------------------------------------------------------------------------------------------------
+
+
+def horner(b: FunctionBuilder, x: V, coefficients: Sequence[float]) -> V:
+    """Polynomial with the given coefficients, lowest first: one fma each."""
+    total: Operand = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = b.fma(x, total, coefficient)
+    return total if isinstance(total, V) else constant(x, total)
+
+
+def polynomial(b: FunctionBuilder, x: V, table: Coefficients) -> V:
+    """A fitted polynomial in the format of `x`."""
+    return horner(b, x, table[format_of(x).name])
+
+
+# --- error-free transformations -------------------------------------------------------------------------------------
+
+
+def fast_two_sum(b: FunctionBuilder, x: V, y: V) -> Pair:
+    """`x + y` exactly, where |x| >= |y| or x is zero."""
+    total = b.fadd(x, y)
+    return Pair(total, b.fadd(b.fsub(x, total), y))
+
+
+def two_sum(b: FunctionBuilder, x: V, y: V) -> Pair:
+    """`x + y` exactly."""
+    total = b.fadd(x, y)
+    of_y = b.fsub(total, x)
+    of_x = b.fsub(total, of_y)
+    return Pair(total, b.fadd(b.fsub(x, of_x), b.fsub(y, of_y)))
+
+
+def two_product(b: FunctionBuilder, x: V, y: V) -> Pair:
+    """`x * y` exactly, barring underflow."""
+    product = b.fmul(x, y)
+    return Pair(product, b.fma(x, y, b.fneg(product)))
+
+
+def pair_quotient(b: FunctionBuilder, n: Pair, d: Pair) -> V:
+    """`(n.hi + n.lo) / (d.hi + d.lo)` with an error barely above half a unit in the last place."""
+    inverse = b.rfdiv(1.0, d.hi)
+    quotient = b.fmul(n.hi, inverse)
+    rest = b.fadd(b.fma(b.fneg(quotient), d.hi, n.hi), b.fma(b.fneg(quotient), d.lo, n.lo))
+    return b.fma(rest, inverse, quotient)
+
+
+# --- scaling by powers of two ---------------------------------------------------------------------------------------
+
+
+def power_of_two(b: FunctionBuilder, n: V) -> V:
+    """2**n for an integer n in the range of normal exponents."""
+    fmt = DOUBLE if element_of(n.type) == "i64" else FLOAT
+    return from_bits(b, b.shl(b.add(n, fmt.bias), fmt.mantissa))
+
+
+def scale(b: FunctionBuilder, x: V, n: V) -> V:
+    """x * 2**n, n an integer up to twice the normal exponents; rounded once where the result is subnormal."""
+    half = b.ashr(n, 1)
+    return b.fmul(b.fmul(x, power_of_two(b, half)), power_of_two(b, b.sub(n, half)))
+
+
+def round_to_integer(b: FunctionBuilder, x: V, factor: float) -> tuple[V, V]:
+    """The integer nearest to `x * factor`, as a float and as an integer; it must be below 2**(mantissa - 2)."""
+    fmt = format_of(x)
+    shifted = b.fma(x, factor, fmt.round_magic)
+    integer = b.sub(to_bits(b, shifted), fmt.bits_of(fmt.round_magic))
+    return b.fsub(shifted, fmt.round_magic), integer
+
+
+class Exponent(NamedTuple):
+    """An integer n ready to scale by: `biased` has n plus twice the exponent bias in its low bits."""
+
+    n: V
+    biased: V
+
+
+def round_to_exponent(b: FunctionBuilder, x: V, factor: float) -> Exponent:
+    """The integer nearest to `x * factor`, which must be within twice the normal exponents."""
+    fmt = format_of(x)
+    magic = fmt.round_magic + 2 * fmt.bias
+    shifted = b.fadd(x, magic) if factor == 1.0 else b.fma(x, factor, magic)
+    return Exponent(b.fsub(shifted, magic), to_bits(b, shifted))
+
+
+def scale_by(b: FunctionBuilder, x: V, exponent: Exponent) -> V:
+    """x * 2**n, rounded once where the result is subnormal: in two factors, either of them a normal number."""
+    fmt = format_of(x)
+    half = b.lshr(exponent.biased, 1)
+    rest = b.sub(exponent.biased, half)
+    first, second = (from_bits(b, b.shl(part, fmt.mantissa)) for part in (half, rest))
+    return b.fmul(b.fmul(x, first), second)
+
+
+# --- rare cases -----------------------------------------------------------------------------------------------------
+
+
+def patch_rare(
+    b: FunctionBuilder, mask: V, values: Sequence[V], slow: Callable[[], Sequence[V]]
+) -> tuple[V, ...]:
+    """`values`, or what `slow` emits in their place if any lane of `mask` is set; that is expected to be rare.
+
+    `slow` is given all lanes and must be right for all of them. It should call a helper function: what is emitted
+    here stands in every place where the math function is used.
+    """
+    weights = b.module.metadata('!{!"branch_weights", i32 1, i32 100000}')
+    rare, joined, before = b.new_label("rare"), b.new_label("joined"), b.current
+    b.condbr(b.any(mask), rare, joined, f", !prof {weights}")
+    b.label(rare)
+    replaced = slow()
+    after = b.current
+    b.br(joined)
+    b.label(joined)
+    return tuple(
+        b.phi(common.type, [(common, before), (special, after)]).value
+        for common, special in zip(values, replaced, strict=True)
+    )
+
+
+def helper(
+    b: FunctionBuilder, name: str, result: str, args: Sequence[V], build: Callable[[FunctionBuilder], None]
+) -> V:
+    """Call an internal function of the module, which `build` writes (its arguments are `params`) on first use."""
+    if name not in b.module.functions:
+        params = [(arg.type, f"x{i}") for i, arg in enumerate(args)]
+        build(b.module.function(name, result, params, "internal", "noinline cold memory(none)"))
+    return b.call(result, name, args)
+
+
+def name_of(function: str, type_: str) -> str:
+    """Name of a helper function for arguments of that type: `pb.pow.v8f64`."""
+    return f"pb.{function}.{suffix_of(type_)}"

@@ -1,0 +1,132 @@
+"""log and log1p: `x = 2**k m` with m between sqrt(1/2) and sqrt(2), and atanh of (m - 1) / (m + 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pullback.codegen.llvm import FunctionBuilder, V
+from pullback.codegen.math import coefficients as c
+from pullback.codegen.math.kit import (
+    INF,
+    NAN,
+    Format,
+    Pair,
+    constant,
+    copysign,
+    helper,
+    name_of,
+    patch_rare,
+    fast_two_sum,
+    format_of,
+    from_bits,
+    polynomial,
+    to_bits,
+    two_sum,
+)
+
+SQRT_HALF = 0.7071067811865476
+
+# log(2) = hi + lo, where hi has so few bits that a product with an exponent is exact.
+LN2 = {
+    "double": (float.fromhex("0x1.62e42fefa38p-1"), float.fromhex("0x1.ef35793c7673p-45")),
+    "float": (float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20")),
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """x = 2**k m. `raw` is the integer that holds k plus the bias."""
+
+    k: V
+    m: V
+    raw: V
+
+
+def split(b: FunctionBuilder, x: V) -> Split:
+    """Exponent and significand of a positive normal number, the significand around 1."""
+    fmt = format_of(x)
+    low = fmt.bits_of(SQRT_HALF)
+    shifted = b.add(to_bits(b, x), fmt.bits_of(1.0) - low)
+    raw = b.lshr(shifted, fmt.mantissa)
+    m = from_bits(b, b.add(b.and_(shifted, fmt.mantissa_mask), low))
+    whole = 2.0**fmt.mantissa
+    k = b.fsub(from_bits(b, b.or_(raw, fmt.bits_of(whole))), whole + fmt.bias)
+    return Split(k, m, raw)
+
+
+def normalised(b: FunctionBuilder, x: V) -> tuple[V, V]:
+    """Subnormal numbers scaled up to normal ones, and the power of two (0 or negative) to add to the exponent."""
+    fmt = format_of(x)
+    small = b.fcmp("olt", x, fmt.min_normal)
+    power = fmt.mantissa + 2
+    return b.select(small, b.fmul(x, 2.0**power), x), b.select(small, constant(x, -float(power)), constant(x, 0.0))
+
+
+def log_of_parts(b: FunctionBuilder, k: V, f: V, f_lo: V | None) -> V:
+    """k log(2) + log(1 + f + f_lo).
+
+    log(1 + f) = f - f**2/2 + s (f**2/2 + R) with s = f / (2 + f); k log(2) and f are added without error.
+    """
+    hi, lo = LN2[format_of(f).name]
+    s = b.fdiv(f, b.fadd(f, 2.0))
+    z = b.fmul(s, s)
+    half_square = b.fmul(b.fmul(f, 0.5), f)
+    tail = b.fma(z, polynomial(b, z, c.LOG_TAIL), half_square)
+    correction = b.fsub(half_square, b.fma(s, tail, b.fmul(k, lo)))
+    total = fast_two_sum(b, b.fmul(k, hi), f)
+    rest = total.lo if f_lo is None else b.fadd(total.lo, f_lo)
+    return b.fadd(total.hi, b.fsub(rest, correction))
+
+
+def patch_log_ends(b: FunctionBuilder, x: V, result: V) -> V:
+    """-inf at zero, NaN below it, inf and NaN kept."""
+    result = b.select(b.fcmp("olt", x, INF), result, x)
+    ends = b.select(b.fcmp("oeq", x, 0.0), constant(x, -INF), constant(x, NAN))
+    return b.select(b.fcmp("ole", x, 0.0), ends, result)
+
+
+def log(b: FunctionBuilder, x: V) -> V:
+    parts = split(b, x)
+    common = log_of_parts(b, parts.k, b.fsub(parts.m, 1.0), None)
+    (result,) = patch_rare(
+        b, is_rare(b, x), [common], lambda: [helper(b, name_of("log", x.type), x.type, [x], write_log)]
+    )
+    return result
+
+
+def is_rare(b: FunctionBuilder, x: V) -> V:
+    """Mask: not a positive normal number."""
+    fmt = format_of(x)
+    low = fmt.bits_of(fmt.min_normal)
+    return b.icmp("uge", b.sub(to_bits(b, x), low), fmt.exponent_mask - low)
+
+
+def write_log(b: FunctionBuilder) -> None:
+    """log for any argument."""
+    (x,) = b.params
+    normal, power = normalised(b, x)
+    parts = split(b, normal)
+    result = log_of_parts(b, b.fadd(parts.k, power), b.fsub(parts.m, 1.0), None)
+    b.ret(patch_log_ends(b, x, result))
+
+
+def log1p(b: FunctionBuilder, x: V) -> V:
+    """log(1 + x): the bits that 1 + x loses are scaled and carried along."""
+    fmt = format_of(x)
+    total = two_sum(b, constant(x, 1.0), x)
+    parts = split(b, total.hi)
+    # 2**-k; the lost bits of a number near the largest are nothing
+    exponent = b.intrinsic("smax", b.rsub(2 * fmt.bias, parts.raw), 0)
+    lost = b.fmul(total.lo, from_bits(b, b.shl(exponent, fmt.mantissa)))
+    f = fast_two_sum(b, b.fsub(parts.m, 1.0), lost)
+    common = copysign(b, log_of_parts(b, parts.k, f.hi, f.lo), x)
+    usual = b.and_(b.fcmp("ogt", x, -1.0), b.fcmp("olt", x, INF))
+    (result,) = patch_rare(b, b.not_(usual), [common], lambda: [patch_log1p_ends(b, x, common)])
+    return result
+
+
+def patch_log1p_ends(b: FunctionBuilder, x: V, result: V) -> V:
+    """-inf at -1, NaN below it, inf and NaN kept."""
+    result = b.select(b.fcmp("olt", x, INF), result, x)
+    ends = b.select(b.fcmp("oeq", x, -1.0), constant(x, -INF), constant(x, NAN))
+    return b.select(b.fcmp("ole", x, -1.0), ends, result)

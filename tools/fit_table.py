@@ -1,0 +1,106 @@
+"""What `fit_polynomials.py` fits: one row for each polynomial of `pullback/codegen/math`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpmath import mp, mpf
+
+Function = Callable[[mpf], mpf]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One polynomial.
+
+    Attributes
+    ----------
+    name : of the constant in `coefficients.py`
+    formula : what is approximated, on which interval
+    function, interval : the same for the computer
+    weight : factor that turns an error of the polynomial into a relative error of the function it serves
+    double, single : number of coefficients for each dtype; 0: not wanted
+    """
+
+    name: str
+    formula: str
+    function: Function
+    interval: tuple[float, float]
+    weight: Function
+    double: int
+    single: int
+
+
+def series(coefficient: Callable[[int], mpf], x: mpf, terms: int = 60) -> mpf:
+    """Sum of coefficient(k) * x**k, for functions that cancel near zero."""
+    return mp.fsum(coefficient(k) * x**k for k in range(terms))
+
+
+LN2_HALF = 0.3467  # half of log(2), and room for a rounded quotient
+QUARTER_PI = 0.7856
+
+
+def exp_tail(x: mpf) -> mpf:
+    return series(lambda k: 1 / mp.factorial(k + 2), x)
+
+
+def log_tail(z: mpf) -> mpf:
+    return series(lambda k: mpf(2) / (2 * k + 3), z, 100)
+
+
+def sin_tail(z: mpf) -> mpf:
+    return series(lambda k: (-1) ** (k + 1) / mp.factorial(2 * k + 3), z)
+
+
+def cos_tail(z: mpf) -> mpf:
+    return series(lambda k: (-1) ** k / mp.factorial(2 * k + 4), z)
+
+
+FITS = (
+    Fit(
+        "EXP_TAIL",
+        "(exp(x) - 1 - x) / x**2, |x| <= log(2) / 2",
+        exp_tail,
+        (-LN2_HALF, LN2_HALF),
+        lambda x: x * x / mp.exp(x),
+        10,
+        5,
+    ),
+    Fit(
+        "EXPM1_TAIL",
+        "the same for log(3/4) <= x <= log(3/2), accurate relative to exp(x) - 1",
+        exp_tail,
+        (-0.2878, 0.4056),
+        lambda x: abs(x) / (1 + x / 2 + x * x / 6),
+        11,
+        6,
+    ),
+    Fit(
+        "LOG_TAIL",
+        "(2 atanh(s) / s - 2) / z with z = s**2, s = (m - 1) / (m + 1), sqrt(1/2) <= m <= sqrt(2)",
+        log_tail,
+        (0, 0.02944),
+        lambda z: z / 2,
+        7,
+        4,
+    ),
+    Fit(
+        "SIN_TAIL",
+        "(sin(x) / x - 1) / z with z = x**2, |x| <= pi / 4",
+        sin_tail,
+        (0, QUARTER_PI**2),
+        lambda z: z / (1 + z * sin_tail(z)),
+        6,
+        4,
+    ),
+    Fit(
+        "COS_TAIL",
+        "(cos(x) - 1 + z / 2) / z**2 with z = x**2, |x| <= pi / 4",
+        cos_tail,
+        (0, QUARTER_PI**2),
+        lambda z: z * z / mp.cos(mp.sqrt(z)),
+        6,
+        3,
+    ),
+)
