@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from sys import byteorder
 from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
@@ -657,6 +658,10 @@ class Module:
             )
             self._constants[key] = V(f"@{name}", "ptr")
         return self._constants[key]
+
+    def words(self, numbers: Sequence[int]) -> V:
+        """A constant array of unsigned i64; returns its address."""
+        return self.constant(b"".join(number.to_bytes(8, byteorder) for number in numbers))
 
     def attributes(self, text: str) -> str:
         """The attribute group `#n` that holds `text`."""

@@ -1,11 +1,28 @@
-# --- memory -------------------------------------------------------------------------------------------------------
+"""Blocks of memory kept between calls, as LLVM text: large arenas, and the data of large result arrays.
 
-_MEMORY_EXPORTS = ("pb_take", "pb_give", "pb_new_large_array", "pb_memory_configure", "pb_memory_held", "pb_handler")
+A fresh block from the system costs a page fault for each page, three times the cost of writing one that was in use
+before. Blocks that arenas and dropped results give back are therefore kept, newest first, up to a bound in bytes.
+NumPy arrays get theirs through a NumPy memory handler, so they look and behave like any other array.
+
+All of it runs under the interpreter's lock, which is what guards the table.
+"""
+
+from __future__ import annotations
+
+import sys
+
+MEMORY_EXPORTS = ("pb_take", "pb_give", "pb_new_large_array", "pb_memory_configure", "pb_memory_held", "pb_handler")
 
 
-def _memory_symbols() -> tuple[str, ...]:
+def memory_symbols() -> tuple[str, ...]:
+    """Externals of the module."""
     python = ("Py_IncRef", "Py_DecRef", "numpy_new_from_descr", "numpy_set_handler", "numpy_ndarray")
     return (*python, "malloc", "free", "memset", "memcpy", *(("madvise",) if _is_linux() else ()))
+
+
+def memory_text() -> str:
+    """The module for this platform."""
+    return _MEMORY_TEXT.replace("HUGE_PAGES", _huge_pages())
 
 
 def _is_linux() -> bool:
@@ -28,7 +45,7 @@ advise:
 advised:"""
 
 
-# All of it runs under the interpreter's lock, which is what guards the table. A block: 64 bytes that hold the address
+# A block: 64 bytes that hold the address
 # malloc gave (at -16) and the size (at -8), then the data. Kept blocks stand in the table from the oldest to the newest.
 _MEMORY_TEXT = """
 %Slot = type { ptr, i64 }

@@ -1,19 +1,18 @@
 """Native code that serves every compiled function, in parts that are compiled when first needed.
 
-- `dispatch`: the call of a native function object, which tries its compiled entries in turn; `__get__`; cleaning up.
+- `dispatch`: the call of a native function object, which tries its compiled entries in turn.
 - `memory`: blocks kept between calls, for arenas and for the data of large results.
-- `threads`: the pool (`threads.py`).
+- `threads`: the pool that large kernels are shared over.
 
 The parts are fixed programs, so they are written as text and not through the builder; only offsets are filled in.
-They are never unloaded: arrays, types and worker threads that outlive everything else point into them.
+They must never be unloaded: arrays, types and worker threads that outlive everything else point into them.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
-from pullback.codegen import threads
+from pullback.codegen import dispatch, memory, threads
 from pullback.codegen.object import Layout
 from pullback.errors import CodegenError
 
@@ -37,216 +36,10 @@ def support_part(name: str, layout: Layout) -> SupportPart:
     """
     match name:
         case "dispatch":
-            return SupportPart(name, _dispatch_text(layout), _DISPATCH_EXPORTS, _DISPATCH_SYMBOLS)
+            text = dispatch.dispatch_text(layout)
+            return SupportPart(name, text, dispatch.DISPATCH_EXPORTS, dispatch.DISPATCH_SYMBOLS)
         case "memory":
-            return SupportPart(name, _MEMORY_TEXT.replace("HUGE_PAGES", _huge_pages()), _MEMORY_EXPORTS, _memory_symbols())
+            return SupportPart(name, memory.memory_text(), memory.MEMORY_EXPORTS, memory.memory_symbols())
         case "threads":
             return SupportPart(name, threads.pool_text(), threads.POOL_EXPORTS, threads.POOL_SYMBOLS)
     raise CodegenError(f"no support part {name!r}; there are dispatch, memory, threads")
-
-
-# --- dispatch -----------------------------------------------------------------------------------------------------
-
-_DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for")
-_DISPATCH_SYMBOLS = (
-    "Py_IncRef",
-    "Py_DecRef",
-    "PyLong_FromLongLong",
-    "PyMem_Malloc",
-    "PyMem_Free",
-    "PyErr_NoMemory",
-    "PyObject_VectorcallMethod",
-    "PyMethod_New",
-    "_Py_NoneStruct",
-    "pb_miss_name",
-)
-
-
-def _dispatch_text(layout: Layout) -> str:
-    text = _DISPATCH_TEXT.replace("CHAIN_FIELD", str(layout.function_fields + 8))
-    text = text.replace("TUPLE_ITEMS", str(layout.tuple_items)).replace("BYTES_DATA", str(layout.bytes_data))
-    return text.replace("CONTAINER_SIZE", str(layout.container_size))
-
-
-# A function object's chain is null or a tuple whose first item is a bytes object: a count, then that many addresses
-# of entries, the newest first. The chain is held during the call: another thread, or a finaliser run by the garbage
-# collector, may replace it, and the code lives as long as the chain.
-_DISPATCH_TEXT = """
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyMem_Malloc(i64)
-declare void @PyMem_Free(ptr)
-declare ptr @PyErr_NoMemory()
-declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
-declare ptr @PyMethod_New(ptr, ptr)
-@_Py_NoneStruct = external global i8
-@pb_miss_name = external global i8
-
-define ptr @pb_call(ptr %self, ptr %args, i64 %flagged, ptr %names) nounwind {
-entry:
-  %count = and i64 %flagged, 9223372036854775807
-  %chain.at = getelementptr i8, ptr %self, i64 CHAIN_FIELD
-  %chain = load ptr, ptr %chain.at
-  %empty = icmp eq ptr %chain, null
-  %named = icmp ne ptr %names, null
-  %skip = or i1 %empty, %named
-  br i1 %skip, label %python, label %native
-native:
-  call void @Py_IncRef(ptr %chain)
-  %table.at = getelementptr i8, ptr %chain, i64 TUPLE_ITEMS
-  %table = load ptr, ptr %table.at
-  %words = getelementptr i8, ptr %table, i64 BYTES_DATA
-  %last = load i64, ptr %words
-  br label %next
-next:
-  %number = phi i64 [ 1, %native ], [ %number.next, %refused ]
-  %who = phi i64 [ 0, %native ], [ %who.next, %refused ]
-  %why = phi i64 [ 0, %native ], [ %why.next, %refused ]
-  %entry.at = getelementptr ptr, ptr %words, i64 %number
-  %code = load ptr, ptr %entry.at
-  %result = call ptr %code(ptr %args, i64 %count)
-  %bits = ptrtoint ptr %result to i64
-  %tagged = trunc i64 %bits to i1
-  br i1 %tagged, label %refused, label %done
-done:
-  call void @Py_DecRef(ptr %chain)
-  ret ptr %result
-refused:
-  %status = ashr i64 %bits, 1
-  %first = icmp eq i64 %why, 0
-  %code.bits = ptrtoint ptr %code to i64
-  %fits = icmp ne i64 %status, 0
-  %note = and i1 %first, %fits
-  %who.next = select i1 %note, i64 %code.bits, i64 %who
-  %why.next = select i1 %note, i64 %status, i64 %why
-  %number.next = add i64 %number, 1
-  %more = icmp ule i64 %number.next, %last
-  %sound = icmp sge i64 %status, 0
-  %again = and i1 %more, %sound
-  br i1 %again, label %next, label %exhausted
-exhausted:
-  call void @Py_DecRef(ptr %chain)
-  br label %python
-python:
-  %who.last = phi i64 [ 0, %entry ], [ %who.next, %exhausted ]
-  %why.last = phi i64 [ 0, %entry ], [ %why.next, %exhausted ]
-  %python.result = call ptr @python_path(ptr %self, ptr %args, i64 %count, ptr %names, i64 %who.last, i64 %why.last)
-  ret ptr %python.result
-}
-
-; self._native_miss(who, why, *args, **kwargs)
-define internal ptr @python_path(ptr %self, ptr %args, i64 %count, ptr %names, i64 %who, i64 %why) noinline nounwind {
-entry:
-  %few = alloca [64 x ptr], align 16
-  %named = icmp ne ptr %names, null
-  br i1 %named, label %keywords, label %sized
-keywords:
-  %size.at = getelementptr i8, ptr %names, i64 CONTAINER_SIZE
-  %size = load i64, ptr %size.at
-  br label %sized
-sized:
-  %keyword.count = phi i64 [ 0, %entry ], [ %size, %keywords ]
-  %given = add i64 %count, %keyword.count
-  %total = add i64 %given, 3
-  %fits = icmp ule i64 %total, 64
-  br i1 %fits, label %ready, label %many
-many:
-  %bytes = shl i64 %total, 3
-  %block = call ptr @PyMem_Malloc(i64 %bytes)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %no.memory, label %ready
-no.memory:
-  %error = call ptr @PyErr_NoMemory()
-  ret ptr null
-ready:
-  %stack = phi ptr [ %few, %sized ], [ %block, %many ]
-  %who.object = call ptr @PyLong_FromLongLong(i64 %who)
-  %why.object = call ptr @PyLong_FromLongLong(i64 %why)
-  store ptr %self, ptr %stack
-  %who.at = getelementptr ptr, ptr %stack, i64 1
-  store ptr %who.object, ptr %who.at
-  %why.at = getelementptr ptr, ptr %stack, i64 2
-  store ptr %why.object, ptr %why.at
-  %rest = getelementptr ptr, ptr %stack, i64 3
-  br label %copy
-copy:
-  %i = phi i64 [ 0, %ready ], [ %i.next, %copy.one ]
-  %left = icmp ult i64 %i, %given
-  br i1 %left, label %copy.one, label %copied
-copy.one:
-  %from = getelementptr ptr, ptr %args, i64 %i
-  %argument = load volatile ptr, ptr %from
-  %to = getelementptr ptr, ptr %rest, i64 %i
-  store ptr %argument, ptr %to
-  %i.next = add i64 %i, 1
-  br label %copy
-copied:
-  %no.who = icmp eq ptr %who.object, null
-  %no.why = icmp eq ptr %why.object, null
-  %broken = or i1 %no.who, %no.why
-  br i1 %broken, label %clean, label %call
-call:
-  %positional = add i64 %count, 3
-  %called = call ptr @PyObject_VectorcallMethod(ptr @pb_miss_name, ptr %stack, i64 %positional, ptr %names)
-  br label %clean
-clean:
-  %result = phi ptr [ null, %copied ], [ %called, %call ]
-  call void @Py_DecRef(ptr %who.object)
-  call void @Py_DecRef(ptr %why.object)
-  br i1 %fits, label %end, label %release
-release:
-  call void @PyMem_Free(ptr %stack)
-  br label %end
-end:
-  ret ptr %result
-}
-
-; tp_descr_get, as for Python functions
-define ptr @pb_bind(ptr %self, ptr %instance, ptr %cls) nounwind {
-entry:
-  %missing = icmp eq ptr %instance, null
-  %is.none = icmp eq ptr %instance, @_Py_NoneStruct
-  %unbound = or i1 %missing, %is.none
-  br i1 %unbound, label %itself, label %method
-itself:
-  call void @Py_IncRef(ptr %self)
-  ret ptr %self
-method:
-  %bound = call ptr @PyMethod_New(ptr %self, ptr %instance)
-  ret ptr %bound
-}
-
-define void @pb_drop(ptr %objects, i64 %count) nounwind {
-entry:
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %one ]
-  %left = icmp ult i64 %i, %count
-  br i1 %left, label %one, label %end
-one:
-  %at = getelementptr ptr, ptr %objects, i64 %i
-  %object = load ptr, ptr %at
-  call void @Py_DecRef(ptr %object)
-  %i.next = add i64 %i, 1
-  br label %next
-end:
-  ret void
-}
-
-; stands in for pb_parallel_for where there are no threads
-define void @pb_serial_for(ptr %function, ptr %context, i64 %count) nounwind {
-entry:
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %one ]
-  %left = icmp slt i64 %i, %count
-  br i1 %left, label %one, label %end
-one:
-  call void %function(ptr %context, i64 %i)
-  %i.next = add i64 %i, 1
-  br label %next
-end:
-  ret void
-}
-"""
