@@ -17,10 +17,12 @@ from pullback.ir.ops.common import (
     batch_elementwise,
     elementwise,
     elementwise_infer,
+    masking,
     regular,
     singular,
     to_real,
 )
+from pullback.ir.ops.strong import STRONG_MUL
 from pullback.ir.types import TensorType
 
 
@@ -110,8 +112,9 @@ def _abs_vjp(
     if ct is None:
         return (None,)
     if x.type.is_complex:
-        return (_times_real(f, ct, f.conj(_unit(f, x, out))),)
-    return (ct * f.sign(x),)
+        unit = _unit(f, x, out)
+        return (f.complex(f.strong_mul(f.real(unit), ct), -f.strong_mul(f.imag(unit), ct)),)
+    return (f.strong_mul(f.sign(x), ct),)
 
 
 def _abs_jvp(
@@ -121,8 +124,9 @@ def _abs_jvp(
     if tan is None:
         return (None,)
     if x.type.is_complex:
-        return (f.real(f.conj(_unit(f, x, out)) * tan),)
-    return (tan * f.sign(x),)
+        unit = _unit(f, x, out)
+        return (f.strong_mul(f.real(unit), f.real(tan)) + f.strong_mul(f.imag(unit), f.imag(tan)),)
+    return (f.strong_mul(f.sign(x), tan),)
 
 
 def _unit(f: Emitter, z: Expr, modulus: Expr) -> Expr:
@@ -130,10 +134,6 @@ def _unit(f: Emitter, z: Expr, modulus: Expr) -> Expr:
     zero = modulus.eq(0.0)
     safe = f.select(zero, f.full_like(modulus, 1.0), modulus)
     return f.complex(f.real(z) / safe, f.imag(z) / safe)
-
-
-def _times_real(f: Emitter, real: Expr, z: Expr) -> Expr:
-    return f.complex(real * f.real(z), real * f.imag(z))
 
 
 ABS = elementwise(
@@ -183,12 +183,12 @@ def _chosen_number(f: Emitter, out: Expr, x: Expr, y: Expr) -> Expr:
 
 def _extremum(name: str, function: Any, doc: str, nan_wins: bool) -> OpDef:
     if nan_wins:
-        rule = regular(
+        rule = masking(
             lambda f, op, out, x, y: _pick(f, _chosen(f, out, x), x, y),
             lambda f, op, out, x, y: _pick(f, _chosen(f, out, y), x, y),
         )
     else:
-        rule = regular(
+        rule = masking(
             lambda f, op, out, x, y: _pick(f, _chosen_number(f, out, x, y), x, y),
             lambda f, op, out, x, y: _pick(f, _chosen_number(f, out, y, x), x, y),
         )
@@ -211,7 +211,7 @@ CLIP = elementwise(
     3,
     "iuf",
     lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
-    regular(
+    masking(
         lambda f, op, out, x, lo, hi: _flag(f, ~((x < lo) | (x > hi)), x),
         lambda f, op, out, x, lo, hi: _flag(f, (x < lo) & (lo <= hi), x),
         lambda f, op, out, x, lo, hi: _flag(f, (x > hi) | ((x < lo) & (lo > hi)), x),
@@ -224,7 +224,7 @@ COPYSIGN = elementwise(
     2,
     FLOAT,
     np.copysign,
-    regular(lambda f, op, out, x, y: f.sign(x) * f.copysign(f.full_like(x, 1.0), y), None),
+    masking(lambda f, op, out, x, y: f.sign(x) * f.copysign(f.full_like(x, 1.0), y), None),
     "|x| with the sign of y. Derivative in x is the product of the signs, 0 at 0.",
 )
 NEXTAFTER = elementwise(
@@ -309,7 +309,7 @@ HYPOT = elementwise(
     2,
     FLOAT,
     np.hypot,
-    regular(
+    masking(
         lambda f, op, out, x, y: _unit_part(f, out, x),
         lambda f, op, out, x, y: _unit_part(f, out, y),
     ),
@@ -368,4 +368,5 @@ ARITHMETIC = (
     INTEGER_POW,
     HYPOT,
     ARCTAN2,
+    STRONG_MUL,
 )

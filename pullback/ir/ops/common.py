@@ -116,6 +116,12 @@ def singular(*partials: Partial | None) -> Partials:
     return Partials(partials, lambda op: flags)
 
 
+def masking(*partials: Partial | None) -> Partials:
+    """Partials that are zero where an operand was not picked: what comes back there is zero even if it is infinite."""
+    flags = (False,) * len(partials)
+    return Partials(partials, lambda op: flags, masks=True)
+
+
 def math_call(name: str) -> Scalar:
     return Scalar(lambda s, op, *xs: s.math(name, *xs))
 

@@ -134,12 +134,12 @@ def _exclusive(f: Emitter, x: Expr, axis: int, reverse: bool) -> Expr:
 
 def _prod_vjp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], cts: MaybeExprs) -> MaybeExprs:
     (x,), (ct,) = args, cts
-    return (None if ct is None else _expand(f, op, ct) * _others(f, op, x),)
+    return (None if ct is None else f.strong_mul(_expand(f, op, ct), _others(f, op, x)),)
 
 
 def _prod_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], tans: MaybeExprs) -> MaybeExprs:
     (x,), (tan,) = args, tans
-    return (None if tan is None else f.sum(tan * _others(f, op, x), axes=op.attrs["axes"]),)
+    return (None if tan is None else f.sum(f.strong_mul(tan, _others(f, op, x)), axes=op.attrs["axes"]),)
 
 
 PROD = _reduction(
@@ -178,15 +178,15 @@ def _extremum_vjp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr]
     if ct is None:
         return (None,)
     if op.attrs["ties"] != "equal":
-        return (_expand(f, op, ct) * _weights(f, op, x, out),)
+        return (f.strong_mul(_weights(f, op, x, out), _expand(f, op, ct)),)
     wide = _expand(f, op, out)
     mask = f.astype(x.eq(wide) | (f.isnan(x) & f.isnan(wide)), x.dtype)
-    return (mask * _expand(f, op, ct / f.sum(mask, axes=op.attrs["axes"])),)
+    return (f.strong_mul(mask, _expand(f, op, ct / f.sum(mask, axes=op.attrs["axes"]))),)
 
 
 def _extremum_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], tans: MaybeExprs) -> MaybeExprs:
     (x,), (out,), (tan,) = args, outs, tans
-    return (None if tan is None else f.sum(tan * _weights(f, op, x, out), axes=op.attrs["axes"]),)
+    return (None if tan is None else f.sum(f.strong_mul(_weights(f, op, x, out), tan), axes=op.attrs["axes"]),)
 
 
 def _extremum(name: str, function: Callable[..., Any], word: str) -> OpDef:

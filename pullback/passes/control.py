@@ -1,0 +1,8 @@
+"""The table of rules for the ops with regions."""
+
+from types import MappingProxyType
+
+from pullback.passes.conditional import Conditional
+from pullback.passes.structured import Rules
+
+RULES: Rules = MappingProxyType({"if": Conditional()})

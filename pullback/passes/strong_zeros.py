@@ -1,0 +1,147 @@
+"""Strong zeros: a cotangent (or tangent) that is structurally zero stays zero whatever it is multiplied by.
+
+Each cotangent travels with a mark that says whether some of its elements may be structural zeros: the branch that `where`
+did not select, an entry that a maximum did not pick, what a slice cut away, a value overwritten before it was used. Where a marked
+cotangent meets a partial that is not known to be finite, the product is `strong_mul`; everywhere else it is `mul`. Marks
+are worked out by looking at the ops that a rule emits for the cotangent, so a new op needs no entry here.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pullback.ir.emit import Emitter, Expr
+from pullback.ir.graph import Op, Value
+from pullback.passes.facts import FINITE, TAME, WILD, Facts
+
+# How structural zeros may have come into a cotangent; the order matters.
+NONE = 0
+KINK = 1  # by a maximum, a clip, a seed: wherever the program has a kink, so in most networks
+CHOICE = 2  # by select, slicing, overwriting: the user left elements out
+
+KINKS = frozenset({"maximum", "minimum", "fmax", "fmin", "clip", "max", "min", "cummax", "cummin", "abs", "strong_mul"})
+
+
+class Marked(NamedTuple):
+    """A cotangent or tangent and how structural zeros may have come into it."""
+
+    expr: Expr
+    zeros: int = NONE
+
+
+def plus(a: Marked | None, b: Marked) -> Marked:
+    """The sum; an element of it is structurally zero only if it is in both."""
+    return b if a is None else Marked(a.expr + b.expr, min(a.zeros, b.zeros))
+
+
+def times(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked | None:
+    """`ct * partial`; a product with a known 1 or -1 is not emitted, one with 0 is absent."""
+    number = facts.number(partial.value)
+    if number is not None and number in (1, -1):
+        return ct if number == 1 else Marked(-ct.expr, ct.zeros)
+    if number is not None and number == 0:
+        return None
+    if ct.zeros and facts.wildness(partial.value) != FINITE:
+        return Marked(f.op("strong_mul", ct.expr, partial), ct.zeros)
+    return Marked(ct.expr * partial, ct.zeros)
+
+
+def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr) -> Marked | None:
+    """`mask * ct` for a partial that is 0 where an operand was not picked: there the result is 0 for any `ct`."""
+    number = facts.number(mask.value)
+    if number is not None:
+        return times(f, facts, ct, mask)
+    if ct.zeros and facts.wildness(mask.value) != FINITE:
+        mask = f.select(ct.expr.eq(0.0) & f.isnan(mask), f.zeros_like(mask), mask)
+    return Marked(f.op("strong_mul", mask, ct.expr), max(ct.zeros, KINK))
+
+
+def spread(facts: Facts, op: Op, emitted: Sequence[Op], marks: dict[Value, int]) -> None:
+    """Carry the marks of the cotangents in `marks` through the ops that the rule of `op` has emitted, into `marks`."""
+    introduced = KINK if op.name in KINKS else CHOICE
+    for new in emitted:
+        carried = [marks.get(v) for v in new.operands]
+        if any(c is not None for c in carried):
+            mark = _mark(facts, new, carried, introduced)
+            marks.update((r, mark) for r in new.results if r.type.is_inexact)
+
+
+def _mark(facts: Facts, op: Op, carried: Sequence[int | None], introduced: int) -> int:
+    known = [c for c in carried if c is not None]
+    match op.name:
+        case "add" | "sub" | "complex":
+            return min(known) if len(known) == 2 or op.name != "complex" else known[0]
+        case "pad":
+            return introduced if op.results[0].type.size != op.operands[0].type.size else known[0]
+        case "select" | "update" | "scatter" | "concatenate":
+            values = op.operands[1:] if op.name == "select" else op.operands
+            added = any(c is None and v.type.is_inexact for v, c in zip(values, carried[-len(values) :], strict=True))
+            return max(*known, introduced) if added else max(known)
+        case "scatter_add" if carried[0] is None:
+            return introduced
+        case "scatter_add":
+            return known[0]
+        case "strong_mul" if carried[0] is None:
+            return max(known[0], introduced)
+        case _:
+            return max(known)
+
+
+# ------------------------------------------------------------------ matrix products
+
+
+def guard_dot(f: Emitter, facts: Facts, op: Op, ct: Marked, number: int, other: Expr) -> Expr:
+    """The operand that `ct` is multiplied with in a product of matrices, without the entries that only meet zeros of `ct`.
+
+    A product mixes a row's structural zeros with the numbers behind them by addition, so the guard works on whole rows: a row (or
+    column) of `other` is cleared where it is not finite and all of the cotangent that meets it is zero.
+
+    Parameters
+    ----------
+    op : the `dot_general` to be differentiated
+    ct : its cotangent, or the tangent of the operand that is not `other`
+    number : which operand of `op` the result belongs to in reverse mode (`other` is the other one)
+    """
+    wildness = facts.wildness(other.value)
+    if not ct.zeros or wildness == FINITE or (wildness == TAME and ct.zeros < CHOICE):
+        return other
+    dead = _dead_rows(f, op, ct.expr, 1 - number, other)
+    zero = f.zeros_like(other)
+    return f.select(dead & ~f.isfinite(other), zero, other)
+
+
+def guard_dot_tangent(f: Emitter, facts: Facts, op: Op, tan: Marked, number: int, other: Expr) -> Expr:
+    """As `guard_dot`, in forward mode: `tan` is the tangent of operand `number`, `other` the other operand."""
+    wildness = facts.wildness(other.value)
+    if not tan.zeros or wildness == FINITE or (wildness == TAME and tan.zeros < CHOICE):
+        return other
+    contract, batch = op.attrs["contract"], op.attrs["batch"]
+    kept = (*batch[number], *contract[number])
+    free = tuple(k for k in range(tan.expr.ndim) if k not in kept)
+    dead = f.all(tan.expr.eq(0.0), axes=free) if free else tan.expr.eq(0.0)
+    axes = sorted(kept)
+    target = [(*batch[1 - number], *contract[1 - number])[kept.index(a)] for a in axes]
+    wide = _spread_over(f, dead, target, other)
+    return f.select(wide & ~f.isfinite(other), f.zeros_like(other), other)
+
+
+def _dead_rows(f: Emitter, op: Op, ct: Expr, side: int, other: Expr) -> Expr:
+    """Where operand number `side` (whose values are `other`) meets only zeros of the result's cotangent, in its shape.
+
+    The result's axes are batch, free axes of the left operand, free axes of the right one.
+    """
+    contract, batch = op.attrs["contract"], op.attrs["batch"]
+    free = [
+        [k for k in range(v.type.ndim) if k not in contract[s] and k not in batch[s]] for s, v in enumerate(op.operands)
+    ]
+    n_batch, n_left = len(batch[0]), len(free[0])
+    mine = range(n_batch, n_batch + n_left) if side == 0 else range(n_batch + n_left, ct.ndim)
+    gone = tuple(k for k in range(n_batch, ct.ndim) if k not in mine)
+    zero = ct.eq(0.0)
+    dead = f.all(zero, axes=gone) if gone else zero
+    return _spread_over(f, dead, [*batch[side], *free[side]], other)
+
+
+def _spread_over(f: Emitter, x: Expr, dims: Sequence[int], like: Expr) -> Expr:
+    """`x` broadcast to the shape of `like`, its axis k as axis dims[k]."""
+    order = sorted(range(len(dims)), key=lambda k: dims[k])
+    return f.broadcast_to(f.permute(x, order), like.shape, [dims[k] for k in order])

@@ -1,0 +1,165 @@
+"""The reverse walk over one region: the primal ops, then the cotangents from the results back to the parameters."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pullback.ir.emit import Emitter, Expr
+from pullback.ir.graph import Location, Op, Region, Value
+from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
+from pullback.passes.cotangents import Cotangents, is_part
+from pullback.passes.facts import TAME, Facts
+from pullback.passes.strong_zeros import Marked, guard_dot, spread, times, times_mask
+from pullback.passes.structured import Flags, Rules
+
+MaybeMarked = Marked | None
+
+
+class Step(NamedTuple):
+    """An active op of the region, the op it became, and what a structured rule saved for its backward part."""
+
+    old: Op
+    new: Op | None
+    operands: tuple[Value, ...]
+    saved: Any
+
+
+class ReverseSweep:
+    """Emits a region's ops with `forward`, then their adjoints with `backward`.
+
+    Parameters
+    ----------
+    f : where both are emitted
+    region : of another function; its ops are copied
+    active : the values of `region` that get a cotangent (`activity.active_values`)
+    wild : how wild the region's parameters are (`facts`): those of an inner region may hold anything
+    """
+
+    def __init__(self, f: Emitter, region: Region, active: set[Value], rules: Rules, wild: int = TAME) -> None:
+        self._f = f
+        self._region = region
+        self._active = active
+        self._rules = rules
+        self._facts = Facts(f.b, wild)
+        self._steps: list[Step] = []
+
+    def forward(self, arguments: Sequence[Value]) -> list[Value]:
+        """Emit the primal ops on `arguments`; what the region's results have become."""
+        env: dict[Value, Value] = dict(zip(self._region.params, arguments, strict=True))
+        for op in self._region.ops:
+            operands = tuple([env[v] for v in op.operands])
+            active = not self._active.isdisjoint(op.results)
+            if active and isinstance(op.opdef.derivative, Structured):
+                results = self._augment(op, operands)
+            else:
+                new = self._f.b.copy(op, operands)
+                results = new.results
+                if active:
+                    self._steps.append(Step(op, new, operands, None))
+            env.update(zip(op.results, results, strict=True))
+        return [env[v] for v in self._region.results]
+
+    def _augment(self, op: Op, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        self._f.b.loc = op.loc
+        active, wanted = self._flags(op.operands), self._flags(op.results)
+        results, saved = self._rules[op.name].augment(self._f, op, operands, active, wanted, self._rules)
+        self._f.b.loc = None
+        self._steps.append(Step(op, None, operands, saved))
+        return results
+
+    def _flags(self, values: Sequence[Value]) -> Flags:
+        return [v in self._active for v in values]
+
+    def backward(self, cts: Sequence[MaybeMarked]) -> list[MaybeMarked]:
+        """Emit the adjoint; `cts` has one cotangent (or None) for each result, the answer one for each parameter."""
+        totals = Cotangents(self._f)
+        for value, ct in zip(self._region.results, cts, strict=True):
+            if ct is not None and value in self._active:
+                totals.add(value, ct)
+        while self._steps:
+            step = self._steps.pop()
+            taken = [totals.take(r) for r in step.old.results]
+            if any(ct is not None for ct in taken):
+                self._f.b.loc = adjoint_location(step.old.loc)
+                self._pull(step, taken, totals)
+        self._f.b.loc = None
+        return [totals.take(p) for p in self._region.params]
+
+    def _pull(self, step: Step, cts: Sequence[MaybeMarked], totals: Cotangents) -> None:
+        old = step.old
+        if is_part(old) and cts[0] is not None and step.new is not None:
+            totals.add_part(old.operands[0], step.new, cts[0])
+            return
+        active = self._flags(old.operands)
+        if step.new is None:
+            pulled = self._rules[old.name].pull(self._f, old, step.operands, step.saved, cts, self._rules)
+        else:
+            pulled = pull(self._f, self._facts, step.new, active, cts)
+        for operand, on, ct in zip(old.operands, active, pulled, strict=True):
+            if on and ct is not None:
+                totals.add(operand, ct)
+
+
+def adjoint_location(loc: Location | None) -> Location | None:
+    return None if loc is None else loc.with_note("adjoint")
+
+
+# ------------------------------------------------------------------ one op
+
+
+def pull(f: Emitter, facts: Facts, op: Op, active: Flags, cts: Sequence[MaybeMarked]) -> Sequence[MaybeMarked]:
+    """The cotangents of the operands of `op`, an op without regions in the graph that `f` builds."""
+    rule = op.opdef.derivative
+    if isinstance(rule, Partials):
+        (ct,) = cts
+        assert ct is not None
+        return _pull_partials(f, facts, op, rule, active, ct)
+    if isinstance(rule, Bilinear):
+        (ct,) = cts
+        assert ct is not None
+        return _pull_bilinear(f, facts, op, rule, active, ct)
+    start = len(f.b.ops)
+    given = [None if ct is None else ct.expr for ct in cts]
+    if isinstance(rule, Linear):
+        assert given[0] is not None
+        pulled = rule.transpose(f, op, given[0])
+    else:
+        assert isinstance(rule, Custom), f"{op.name} is active but {rule} has no transpose"
+        pulled = rule.vjp(f, op, _wrap(f, op.operands), _wrap(f, op.results), given)
+    return _marked(facts, op, f.b.ops[start:], cts, pulled)
+
+
+def _pull_partials(
+    f: Emitter, facts: Facts, op: Op, rule: Partials, active: Flags, ct: Marked
+) -> list[MaybeMarked]:
+    operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
+    multiply = times_mask if rule.masks else times
+    return [
+        multiply(f, facts, ct, partial(f, op, out, *operands)) if on and partial is not None else None
+        for partial, on in zip(rule.partials, active, strict=True)
+    ]
+
+
+def _pull_bilinear(
+    f: Emitter, facts: Facts, op: Op, rule: Bilinear, active: Flags, ct: Marked
+) -> list[MaybeMarked]:
+    x, y = _wrap(f, op.operands)
+    if op.name == "mul":
+        return [times(f, facts, ct, y) if active[0] else None, times(f, facts, ct, x) if active[1] else None]
+    pulled: list[MaybeMarked] = [None, None]
+    if active[0]:
+        pulled[0] = Marked(rule.transpose_lhs(f, op, ct.expr, guard_dot(f, facts, op, ct, 0, y)), ct.zeros)
+    if active[1]:
+        pulled[1] = Marked(rule.transpose_rhs(f, op, ct.expr, guard_dot(f, facts, op, ct, 1, x)), ct.zeros)
+    return pulled
+
+
+def _marked(
+    facts: Facts, op: Op, emitted: Sequence[Op], given: Sequence[MaybeMarked], derived: Sequence[Expr | None]
+) -> list[MaybeMarked]:
+    marks = {g.expr.value: g.zeros for g in given if g is not None}
+    spread(facts, op, emitted, marks)
+    return [None if d is None else Marked(d, marks.get(d.value, 0)) for d in derived]
+
+
+def _wrap(f: Emitter, values: Sequence[Value]) -> list[Expr]:
+    return [f.wrap(v) for v in values]
