@@ -6,8 +6,10 @@ from types import MappingProxyType
 from pullback.ir.opdef import OpDef
 from pullback.ir.ops.arithmetic import ARITHMETIC
 from pullback.ir.ops.control import CONTROL
+from pullback.ir.ops.fourier import FOURIER
 from pullback.ir.ops.indexing import INDEXING
 from pullback.ir.ops.kernel import PLANNED_OPS
+from pullback.ir.ops.linalg import LINALG
 from pullback.ir.ops.logic import LOGIC
 from pullback.ir.ops.products import PRODUCTS
 from pullback.ir.ops.reductions import REDUCTIONS
@@ -26,6 +28,8 @@ ALL_OPS: tuple[OpDef, ...] = (
     *INDEXING,
     *PRODUCTS,
     *SORTING,
+    *LINALG,
+    *FOURIER,
     *CONTROL,
     *PLANNED_OPS,
 )
