@@ -1,0 +1,18 @@
+"""HIPS autograd: the NumPy function on its wrapped NumPy, operation by operation."""
+
+from typing import Any
+
+import autograd
+import autograd.numpy
+import autograd.scipy.special
+
+from ..workload import Library, Prepared, Workload, gradients_alone, value_and_gradients
+
+AUTOGRAD = Library(autograd.numpy, autograd.scipy.special)
+
+
+def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:
+    function = workload.bind(AUTOGRAD)
+    if workload.with_value:
+        return Prepared(autograd.value_and_grad(function, argnum=workload.differentiated), arguments, value_and_gradients)
+    return Prepared(autograd.grad(function, argnum=workload.differentiated), arguments, gradients_alone)

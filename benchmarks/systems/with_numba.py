@@ -1,0 +1,126 @@
+"""Numba: value and gradient derived and written by hand, in loops, for the workloads where that is bearable.
+
+The rest of the workloads have no row for it.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from ..workload import Prepared, Workload, gradients_alone, value_and_gradients
+
+
+@numba.njit
+def scalar(x):
+    bell = math.exp(-0.5 * x * x)
+    value = math.sin(x) * bell
+    return value, (math.cos(x) * bell - x * value,)
+
+
+@numba.njit
+def three_vector(x):
+    value, gradient = 0.0, np.empty_like(x)
+    for i in range(x.size):
+        sine = math.sin(x[i])
+        value += sine * x[i]
+        gradient[i] = sine + x[i] * math.cos(x[i])
+    return value, (gradient,)
+
+
+@numba.njit
+def rosenbrock(x):
+    value, gradient = 0.0, np.zeros_like(x)
+    for i in range(x.size - 1):
+        rise, left = x[i + 1] - x[i] * x[i], 1.0 - x[i]
+        value += 100.0 * rise * rise + left * left
+        gradient[i] -= 400.0 * rise * x[i] + 2.0 * left
+        gradient[i + 1] += 200.0 * rise
+    return value, (gradient,)
+
+
+@numba.njit(parallel=True)
+def chain(x):
+    value, gradient = 0.0, np.empty_like(x)
+    for i in numba.prange(x.size):
+        grown = math.exp(x[i])
+        bent = math.tanh(math.log(grown + 1.5))
+        sine = math.sin(bent)
+        value += math.erf(sine)
+        bell = 1.1283791670955126 * math.exp(-sine * sine)
+        gradient[i] = bell * math.cos(bent) * (1.0 - bent * bent) * grown / (grown + 1.5)
+    return value, (gradient,)
+
+
+@numba.njit(parallel=True)
+def black_scholes(spot, strike, years, rate, volatility):
+    value = 0.0
+    delta, theta = np.empty_like(spot), np.empty_like(spot)
+    rho, vega = np.empty_like(spot), np.empty_like(spot)
+    for i in numba.prange(spot.size):
+        root = math.sqrt(years[i])
+        spread = volatility[i] * root
+        d1 = (math.log(spot[i] / strike[i]) + (rate[i] + 0.5 * volatility[i] ** 2) * years[i]) / spread
+        first = 0.5 * (1.0 + math.erf(d1 * 0.7071067811865476))
+        second = 0.5 * (1.0 + math.erf((d1 - spread) * 0.7071067811865476))
+        paid = strike[i] * math.exp(-rate[i] * years[i]) * second
+        density = spot[i] * 0.3989422804014327 * math.exp(-0.5 * d1 * d1)
+        value += spot[i] * first - paid
+        delta[i], rho[i], vega[i] = first, years[i] * paid, density * root
+        theta[i] = 0.5 * density * volatility[i] / root + rate[i] * paid
+    return value, (delta, theta, rho, vega)
+
+
+@numba.njit(parallel=True)
+def pairwise_energy(positions, masses):
+    value, gradient = 0.0, np.zeros_like(positions)
+    for i in numba.prange(masses.size):
+        fx, fy, fz = 0.0, 0.0, 0.0
+        for j in range(masses.size):
+            dx, dy = positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1]
+            dz = positions[i, 2] - positions[j, 2]
+            square = dx * dx + dy * dy + dz * dz + 1e-2
+            energy = masses[i] * masses[j] / math.sqrt(square)
+            value -= 0.5 * energy
+            fx, fy, fz = fx + energy / square * dx, fy + energy / square * dy, fz + energy / square * dz
+        gradient[i, 0], gradient[i, 1], gradient[i, 2] = fx, fy, fz
+    return value, (gradient,)
+
+
+@numba.njit
+def logistic_regression(weights, inputs, signs):
+    value, gradient = 0.0, np.zeros_like(weights)
+    for i in range(signs.size):
+        margin = 0.0
+        for j in range(weights.size):
+            margin += inputs[i, j] * weights[j]
+        small = math.exp(-abs(signs[i] * margin))
+        value += math.log1p(small) + max(0.0, -signs[i] * margin)
+        share = small / (1.0 + small) if signs[i] * margin > 0.0 else 1.0 / (1.0 + small)
+        for j in range(weights.size):
+            gradient[j] -= share * signs[i] / signs.size * inputs[i, j]
+    return value / signs.size, (gradient,)
+
+
+# By the name of the workload's function.
+BY_HAND: dict[str, Any] = {
+    "scalar": scalar,
+    "three_vector": three_vector,
+    "rosenbrock": rosenbrock,
+    "chain": chain,
+    "black_scholes": black_scholes,
+    "pairwise_energy": pairwise_energy,
+    "logistic_regression": logistic_regression,
+}
+
+
+def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared | None:
+    function = BY_HAND.get(workload.function.__name__)
+    if function is None or workload.float32:
+        return None
+    return Prepared(function, arguments, value_and_gradients if workload.with_value else _gradients)
+
+
+def _gradients(result: Any) -> tuple[Any, list[Any]]:
+    return gradients_alone(result[1])
