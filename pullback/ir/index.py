@@ -135,3 +135,30 @@ def reshape_index(index: Sequence[Affine], shape: Shape, target: Shape) -> tuple
         flat = flatten_index([index[k] for k in group], tuple(shape[k] for k in group))
         out.extend(flat if k in live else Affine() for k in wanted)
     return tuple(out)
+
+
+def unflatten_index(flat: Affine, shape: Shape, space: Shape) -> tuple[Affine, ...] | None:
+    """The index into `shape` of the element at position `flat` in C order, where that is affine over `space`; else None.
+
+    Axis by axis from the last: the terms whose coefficients the axis length divides belong to the axes before it, and the
+    rest must stay within the axis. The first axis takes what is left, in range or not (bounds may guard it).
+    """
+    out: list[Affine] = []
+    live = [k for k, n in enumerate(shape) if n != 1]
+    for k in range(len(shape) - 1, -1, -1):
+        n = shape[k]
+        if n == 1:
+            out.append(Affine())
+        elif not live or k == live[0]:
+            out.append(flat)
+            flat = Affine()
+        else:
+            outer = tuple([(a, c // n) for a, c in flat.terms if c % n == 0])
+            inner = Affine(flat.offset, tuple([(a, c) for a, c in flat.terms if c % n]))
+            low, high = inner.span(space)
+            carry = low // n
+            if high - carry * n >= n:
+                return None
+            out.append(inner.shift(-carry * n))
+            flat = Affine(carry, outer)
+    return tuple(reversed(out))

@@ -8,6 +8,7 @@ import numpy as np
 from pullback.errors import ArgumentError
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.ir.opdef import Array
+from pullback.ir.tape import tape_store
 
 
 def interpret(function: Function, arguments: Sequence[Any]) -> tuple[Array, ...]:
@@ -28,7 +29,7 @@ def interpret(function: Function, arguments: Sequence[Any]) -> tuple[Array, ...]
             found = f"{array.dtype}{list(array.shape)}"
             raise ArgumentError(f"argument {number} of {function.name} has type {param.type}, got {found}")
         arrays.append(array)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), tape_store():
         return run_region(function.body, arrays)
 
 

@@ -11,6 +11,7 @@ from pullback.ir.ops.indexing import INDEXING
 from pullback.ir.ops.kernel import PLANNED_OPS
 from pullback.ir.ops.linalg import LINALG
 from pullback.ir.ops.logic import LOGIC
+from pullback.ir.ops.loops import LOOPS
 from pullback.ir.ops.products import PRODUCTS
 from pullback.ir.ops.reductions import REDUCTIONS
 from pullback.ir.ops.sorting import SORTING
@@ -31,6 +32,7 @@ ALL_OPS: tuple[OpDef, ...] = (
     *LINALG,
     *FOURIER,
     *CONTROL,
+    *LOOPS,
     *PLANNED_OPS,
 )
 OPS: Mapping[str, OpDef] = MappingProxyType({op.name: op for op in ALL_OPS})

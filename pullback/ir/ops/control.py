@@ -16,7 +16,7 @@ def _region_types(region: Region) -> tuple[TensorType, ...]:
     return tuple(v.type for v in region.results)
 
 
-def _structured_batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) -> tuple[Expr, ...]:
+def structured_batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) -> tuple[Expr, ...]:
     raise AssertionError(f"{op.name} has regions: passes.batch has a function for it")
 
 
@@ -46,7 +46,7 @@ IF = OpDef(
     evaluate=_if_evaluate,
     numpy=(),
     derivative=Structured("passes.reverse and passes.forward: each region is differentiated"),
-    batch=_structured_batch,
+    batch=structured_batch,
     lower=Control("if"),
     algebra=PLAIN,
     doc="One of two regions, by a scalar predicate; both take the same operands and give the same types.",
