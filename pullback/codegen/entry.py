@@ -7,8 +7,9 @@
 - an odd number `status << 1 | 1`: nothing was done that counts. Status 0: the arguments do not fit; k > 0: guard k was
   not as traced; negative: an error of the kernel.
 
-Entries are compiled without optimisation: that takes a fifth of the time and runs as fast, for there is nothing in them
-but loads, comparisons and calls. Objects are read through offsets that the runtime has checked (`Layout`), made and counted through the C API only.
+Entries are compiled without optimisation: that takes a fifth of the time and runs as fast, for there is nothing in
+them but loads, comparisons and calls. Objects are read through offsets that the runtime has checked (`Layout`), made
+and counted through the C API only.
 Nothing is allocated before all arguments were found to fit. Code that can run Python (allocation may start the garbage
 collector) comes after the last use of a borrowed reference, except where the kernel runs without the interpreter's
 lock: then what was borrowed from lists and dicts is held.
@@ -417,8 +418,8 @@ class _Entry:
         items = self.field(container, self.layout.list_items) if isinstance(node, ListOf) else container
         first = self.layout.tuple_items if isinstance(node, TupleOf) else 0
         for number, item in enumerate(node.items):
-            is_leaf = isinstance(item, ResultSpec | Static)
-            child = self.leaf_result(item, numbered) if is_leaf else self.new_container(item)
+            is_container = isinstance(item, TupleOf | ListOf | DictOf)
+            child = self.new_container(item) if is_container else self.leaf_result(item, numbered)
             if isinstance(node, DictOf):
                 key = self.slot_object(self.key_slots[node.keys[number]])
                 outcome = self.api("i32", "PyDict_SetItem", [container, key, child])

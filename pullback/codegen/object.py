@@ -188,3 +188,12 @@ class CompiledObject:
     symbols: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     releases_gil: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SupportObject:
+    """A support part as object code; see `pullback.codegen.support`."""
+
+    code: bytes
+    exports: tuple[str, ...]
+    symbols: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Native code that serves every compiled function, in parts that are compiled when first needed.
 
 - `dispatch`: the call of a native function object, which tries its compiled entries in turn.
-- `memory`: blocks kept between calls, for arenas and for the data of large results.
+- `blocks`: memory kept between calls, for arenas and for the data of large results.
 - `threads`: the pool that large kernels are shared over.
 
 The parts are fixed programs, so they are written as text and not through the builder; only offsets are filled in.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pullback.codegen import dispatch, memory, threads
+from pullback.codegen import blocks, dispatch, threads
 from pullback.codegen.object import Layout
 from pullback.errors import CodegenError
 
@@ -38,8 +38,8 @@ def support_part(name: str, layout: Layout) -> SupportPart:
         case "dispatch":
             text = dispatch.dispatch_text(layout)
             return SupportPart(name, text, dispatch.DISPATCH_EXPORTS, dispatch.DISPATCH_SYMBOLS)
-        case "memory":
-            return SupportPart(name, memory.memory_text(), memory.MEMORY_EXPORTS, memory.memory_symbols())
+        case "blocks":
+            return SupportPart(name, blocks.blocks_text(), blocks.BLOCK_EXPORTS, blocks.block_symbols())
         case "threads":
             return SupportPart(name, threads.pool_text(), threads.POOL_EXPORTS, threads.POOL_SYMBOLS)
-    raise CodegenError(f"no support part {name!r}; there are dispatch, memory, threads")
+    raise CodegenError(f"no support part {name!r}; there are dispatch, blocks, threads")
