@@ -1,0 +1,42 @@
+"""Fusion: an optimised function becomes a planned one, in which elementwise work, views and reductions are kernels.
+
+`table` says of each value when it can be had; `sweep` walks backward and decides what each kernel computes, stores and loads
+(`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices); `bodies` and `schedule` write the result.
+"""
+
+from dataclasses import replace
+
+from pullback.config import Options
+from pullback.ir.graph import Function, Region, Value
+from pullback.ir.types import Shape
+from pullback.passes.fuse.homes import Homes
+from pullback.passes.fuse.schedule import planned_region
+from pullback.passes.fuse.sweep import Sweep
+from pullback.passes.fuse.table import Cut, Table
+
+ROUNDS = 8
+
+
+def fuse(function: Function, options: Options | None = None) -> Function:
+    """Plan the kernels of an optimised function. Near-linear in the number of ops.
+
+    Values are what the ops say, bit for bit, but for the order in which reductions add up.
+    """
+    return replace(function, body=_fuse_region(function.body), stage="planned")
+
+
+def _fuse_region(region: Region) -> Region:
+    """Rounds until one finds no value that it would rather have had stored before."""
+    cuts: dict[Value, Cut] = {}
+    splits: dict[Shape, tuple[int, int]] = {}
+    for left in range(ROUNDS, -1, -1):
+        if not left:  # give up looking: every value is stored
+            cuts = {v: Cut.ALL for op in region.ops for v in op.results}
+        table, homes = Table(region, cuts), Homes(splits)
+        sweep = Sweep(region, table, homes)
+        sweep.run()
+        if not sweep.cuts and not sweep.splits:
+            break
+        cuts.update(sweep.cuts)
+        splits.update(sweep.splits)
+    return planned_region(region, table, homes.kernels, _fuse_region)
