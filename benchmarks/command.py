@@ -19,7 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"no workload is called {', '.join(options.only)}; --list shows them")
         return 2
     try:
-        return run_module("worker", [options.to_text()], options.threads, environment(options.threads)).returncode
+        return run_module(
+            "worker", [options.to_text()], environment(options.threads), cores=options.threads
+        ).returncode
     except KeyboardInterrupt:
         return 130
 

@@ -68,9 +68,9 @@ def measure(options: Options) -> Iterator[Result]:
         yield _from_disk(options)
 
 
-def in_new_process(system: str, workload: str, options: Options, env: dict[str, str]) -> dict[str, Any]:
+def in_new_process(system: str, workload: str, env: dict[str, str]) -> dict[str, Any]:
     """Run the probe and return what it found; a `fault` in it if it died."""
-    done = run_module("probe", [system, workload], options.threads, env, capture=True)
+    done = run_module("probe", [system, workload], env, capture=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         return {"fault": lines[-1] if lines else f"exit status {done.returncode}"}
@@ -79,7 +79,7 @@ def in_new_process(system: str, workload: str, options: Options, env: dict[str, 
 
 
 def _first_calls(system: str, workload: str, options: Options, env: dict[str, str]) -> Entry:
-    return _repeat(system, options, lambda: in_new_process(system, workload, options, env))
+    return _repeat(system, options, lambda: in_new_process(system, workload, env))
 
 
 def _repeat(system: str, options: Options, run: Callable[[], dict[str, Any]]) -> Entry:
@@ -96,7 +96,7 @@ def _from_disk(options: Options) -> Result:
     """First calls of the MLP in new processes after one process has left its code in the disk cache."""
     with tempfile.TemporaryDirectory() as folder:
         env = environment(options.threads, f"cache=disk,cache_dir={folder}")
-        filled = in_new_process("pullback", "mlp-32x64", options, env)
+        filled = in_new_process("pullback", "mlp-32x64", env)
         entry = Entry("pullback", filled["fault"]) if "fault" in filled else None
         entry = entry or _first_calls("pullback", "mlp-32x64", options, env)
     return Result("first-call-from-disk", GROUP, [entry])

@@ -1,6 +1,6 @@
 """Timing the workloads, all systems in one process, one after the other in turns."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .agreement import Judge
@@ -35,7 +35,7 @@ def measure(options: Options) -> Iterator[Result]:
         yield run(workload, fitting, options)
 
 
-def run(workload: Workload, systems: list[tuple[System, Prepare]], options: Options) -> Result:
+def run(workload: Workload, systems: Sequence[tuple[System, Prepare]], options: Options) -> Result:
     """Prepare, judge and time one workload in the systems given."""
     judge = Judge(workload, workload.bind(NUMPY))
     result, ready = Result(workload.name, workload.group), {}
@@ -49,7 +49,7 @@ def run(workload: Workload, systems: list[tuple[System, Prepare]], options: Opti
     for entry in result.entries:
         entry.timing = timings.get(entry.system)
         if options.memory and entry.timing is not None:
-            found = in_new_process(entry.system, workload.name, options, environment(options.threads))
+            found = in_new_process(entry.system, workload.name, environment(options.threads))
             entry.peak_bytes = found.get("peak_bytes")
     return result
 

@@ -26,21 +26,24 @@ def environment(threads: int, pullback: str = "cache=memory") -> dict[str, str]:
 
 
 def run_module(
-    module: str, arguments: Sequence[str], threads: int, env: Mapping[str, str], capture: bool = False
+    module: str, arguments: Sequence[str], env: Mapping[str, str], cores: int | None = None, capture: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module of this package in a new Python on so many cores, and wait for it."""
-    limit = (lambda: _limit_cores(threads)) if hasattr(os, "sched_setaffinity") else None
+    """Run a module of this package in a new Python and wait for it; on so many cores, or on as many as this process.
+
+    `cores` is for processes without threads: it takes a fork, which JAX's threads may not survive.
+    """
+    limited = cores is not None and hasattr(os, "sched_setaffinity")
     return subprocess.run(
         [sys.executable, "-m", f"{__package__}.{module}", *arguments],
         env=env,
         # Set between fork and exec, so that whatever counts cores at its import counts these.
-        preexec_fn=limit,
+        preexec_fn=(lambda: _limit_cores(cores or 1)) if limited else None,
         capture_output=capture,
         text=True,
         check=False,
     )
 
 
-def _limit_cores(threads: int) -> None:
+def _limit_cores(count: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[:threads])
+    os.sched_setaffinity(0, cores[:count])

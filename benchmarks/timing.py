@@ -9,8 +9,10 @@ from typing import Any
 
 from .workload import Prepared
 
-# One sample is as many calls as fill this time, so that the clock does not matter.
-SAMPLE = 2e-4
+# One sample is as many calls as fill this time: enough that neither the clock nor what the system before left in the
+# caches matters. A fifth as many calls before each sample are not counted.
+SAMPLE = 4e-3
+WARM_UP = 5
 FEWEST, MOST = 5, 500
 
 
@@ -33,7 +35,7 @@ def summary(samples: list[float]) -> Timing:
 
 def alternate(prepared: Mapping[str, Prepared], seconds: float) -> dict[str, Timing]:
     """Time warm functions in turn for about `seconds` each."""
-    calls = {name: max(1, int(SAMPLE / max(_time(one, 1), 1e-9))) for name, one in prepared.items()}
+    calls = {name: max(1, int(SAMPLE / min(_time(one, 1) for _ in range(3)))) for name, one in prepared.items()}
     samples: dict[str, list[float]] = {name: [] for name in prepared}
     end = time.perf_counter() + seconds * len(prepared)
     collecting = gc.isenabled()
@@ -43,6 +45,7 @@ def alternate(prepared: Mapping[str, Prepared], seconds: float) -> dict[str, Tim
             if turn >= FEWEST and time.perf_counter() > end:
                 break
             for name, one in prepared.items():
+                _time(one, calls[name] // WARM_UP)
                 samples[name].append(_time(one, calls[name]) / calls[name])
     finally:
         if collecting:

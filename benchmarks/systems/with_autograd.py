@@ -12,7 +12,7 @@ AUTOGRAD = Library(autograd.numpy, autograd.scipy.special)
 
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:
-    function = workload.bind(AUTOGRAD)
+    function, argnum = workload.bind(AUTOGRAD), workload.differentiated
     if workload.with_value:
-        return Prepared(autograd.value_and_grad(function, argnum=workload.differentiated), arguments, value_and_gradients)
-    return Prepared(autograd.grad(function, argnum=workload.differentiated), arguments, gradients_alone)
+        return Prepared(autograd.value_and_grad(function, argnum=argnum), arguments, value_and_gradients)
+    return Prepared(autograd.grad(function, argnum=argnum), arguments, gradients_alone)
