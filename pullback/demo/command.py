@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 import pullback as pb
 from pullback.demo.digits import Digits, load_digits
 from pullback.demo.measure import Times, alternate, disagreement
 from pullback.demo.models import MODELS, Model
-from pullback.demo.screen import Progress, duration, table
+from pullback.demo.screen import Watched, duration, table
 from pullback.demo.training import BATCH, Trained, accuracy, train
 
 GOAL = 0.97
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Gradients: pullback.value_and_grad of the NumPy functions in pullback/demo/models.py\n"
     )
     outcomes = [_run(model, digits, options) for model in MODELS]
-    print("\n" + _report(outcomes))
+    Console().print(_report(outcomes))
     faults = _faults(outcomes, options.quick)
     for fault in faults:
         print(f"\nnot as it should be: {fault}", file=sys.stderr)
@@ -59,19 +61,20 @@ def _run(model: Model, digits: Digits, options: argparse.Namespace) -> Outcome:
     rng = np.random.default_rng(options.seed + 1)
     gradient = pb.value_and_grad(model.loss)
     epochs = 4 if options.quick else model.epochs
-    trained = train(model, gradient, digits, epochs, rng, Progress(model.name).show)
+    with Watched(model.name) as watched:
+        trained = train(model, gradient, digits, epochs, rng, watched.show)
     parameters, batch = trained.parameters, (digits.images[:BATCH], digits.targets[:BATCH])
     slope = gradient(parameters, *batch)[1]
     times = alternate(
         lambda: gradient(parameters, *batch),
-        lambda: model.gradient_by_hand(parameters, *batch),
+        lambda: model.by_hand(parameters, *batch),
         rounds=20 if options.quick else 400,
     )
     off = disagreement(model, slope, parameters, batch, rng)
     return Outcome(model, trained, accuracy(model, parameters, digits), off, times)
 
 
-def _report(outcomes: Sequence[Outcome]) -> str:
+def _report(outcomes: Sequence[Outcome]) -> Table:
     columns = [_column(outcome) for outcome in outcomes]
     rows = [(label, *(column[label] for column in columns)) for label in columns[0]]
     return table(("", *(outcome.model.name for outcome in outcomes)), rows)
@@ -87,7 +90,7 @@ def _column(outcome: Outcome) -> dict[str, str]:
         "first call, compilation included": duration(trained.first_call),
         "gradient against finite differences": f"{outcome.disagreement:.1e}",
         "loss and gradient, compiled": duration(times.compiled),
-        "gradient by hand in NumPy": duration(times.by_hand),
+        "the same by hand in NumPy": duration(times.by_hand),
         "by hand / compiled": f"{times.by_hand / times.compiled:.2f}",
     }
 

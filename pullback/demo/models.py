@@ -53,33 +53,38 @@ def regression_loss(parameters: Parameters, images: Array, targets: Array) -> An
     return cross_entropy(scores_of_regression(parameters, images), targets) + decay
 
 
-def network_gradient_by_hand(parameters: Parameters, images: Array, targets: Array) -> Parameters:
-    """Return the gradient of `network_loss`, derived on paper; each intermediate is computed once."""
+def network_by_hand(parameters: Parameters, images: Array, targets: Array) -> tuple[Any, Parameters]:
+    """Return `network_loss` and its gradient, derived on paper; each intermediate is computed once."""
     w1, w2 = parameters["w1"], parameters["w2"]
     hidden = images @ w1 + parameters["b1"]
     sigmoid = 1.0 / (1.0 + np.exp(-hidden))
     active = hidden * sigmoid
-    error = _softmax_error(active @ w2 + parameters["b2"], targets)
+    entropy, error = _entropy_by_hand(active @ w2 + parameters["b2"], targets)
     slope = (error @ w2.T) * (sigmoid * (1.0 + hidden * (1.0 - sigmoid)))
-    return {
+    gradient = {
         "w1": images.T @ slope + DECAY * w1,
         "b1": slope.sum(axis=0),
         "w2": active.T @ error + DECAY * w2,
         "b2": error.sum(axis=0),
     }
+    return entropy + 0.5 * DECAY * (np.vdot(w1, w1) + np.vdot(w2, w2)), gradient
 
 
-def regression_gradient_by_hand(parameters: Parameters, images: Array, targets: Array) -> Parameters:
-    """Return the gradient of `regression_loss`, derived on paper."""
-    error = _softmax_error(scores_of_regression(parameters, images), targets)
-    return {"w": images.T @ error + DECAY * parameters["w"], "b": error.sum(axis=0)}
+def regression_by_hand(parameters: Parameters, images: Array, targets: Array) -> tuple[Any, Parameters]:
+    """Return `regression_loss` and its gradient, derived on paper."""
+    w = parameters["w"]
+    entropy, error = _entropy_by_hand(scores_of_regression(parameters, images), targets)
+    return entropy + 0.5 * DECAY * np.vdot(w, w), {"w": images.T @ error + DECAY * w, "b": error.sum(axis=0)}
 
 
-def _softmax_error(scores: Array, targets: Array) -> Array:
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: Array = exponentials / exponentials.sum(axis=1, keepdims=True)
-    error: Array = (probabilities - targets) / len(targets)
-    return error
+def _entropy_by_hand(scores: Array, targets: Array) -> tuple[Any, Array]:
+    """Return the cross entropy and its gradient in the scores."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    totals = exponentials.sum(axis=1, keepdims=True)
+    entropy = (np.log(totals).sum() - np.vdot(targets, shifted)) / len(targets)
+    error: Array = (exponentials / totals - targets) / len(targets)
+    return entropy, error
 
 
 def new_network(rng: np.random.Generator) -> Parameters:
@@ -110,7 +115,7 @@ class Model:
     name: str
     loss: Callable[[Parameters, Array, Array], Any]
     scores: Callable[[Parameters, Array], Array]
-    gradient_by_hand: Callable[[Parameters, Array, Array], Parameters]
+    by_hand: Callable[[Parameters, Array, Array], tuple[Any, Parameters]]
     new_parameters: Callable[[np.random.Generator], Parameters]
     epochs: int
     rate: float
@@ -122,7 +127,7 @@ MODELS = (
         name="network",
         loss=network_loss,
         scores=scores_of_network,
-        gradient_by_hand=network_gradient_by_hand,
+        by_hand=network_by_hand,
         new_parameters=new_network,
         epochs=40,
         rate=1e-2,
@@ -132,7 +137,7 @@ MODELS = (
         name="logistic regression",
         loss=regression_loss,
         scores=scores_of_regression,
-        gradient_by_hand=regression_gradient_by_hand,
+        by_hand=regression_by_hand,
         new_parameters=new_regression,
         epochs=40,
         rate=2e-2,

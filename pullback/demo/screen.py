@@ -1,55 +1,56 @@
-"""What the demo shows: a progress bar and a table."""
+"""What the demo shows: progress and a table."""
 
-import sys
-import time
 from collections.abc import Sequence
-from typing import TextIO
+from types import TracebackType
+from typing import Self
 
-WIDTH = 32
-REDRAW = 0.05
-EIGHTHS = " ▏▎▍▌▋▊▉"
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 
-class Progress:
-    """A bar that redraws itself on a terminal; elsewhere four plain lines, which logs can keep."""
+class Watched:
+    """Progress of one training: a bar on a terminal; elsewhere four plain lines, which logs can keep."""
 
-    def __init__(self, label: str, stream: TextIO | None = None) -> None:
+    def __init__(self, label: str, console: Console | None = None) -> None:
         self.label = label
-        self.stream = stream or sys.stderr
-        self.live = self.stream.isatty()
-        self.begin = time.perf_counter()
-        self.drawn = 0.0
+        self.console = console or Console(stderr=True)
         self.quarter = 0
+        self.bar = Progress(
+            TextColumn("{task.description:<20}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task(label, total=None, loss="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.bar.stop()
 
     def show(self, done: int, steps: int, loss: float) -> None:
         """Show that `done` of `steps` are done."""
-        now = time.perf_counter()
-        if self.live and (now - self.drawn >= REDRAW or done == steps):
-            self.drawn = now
-            left = (now - self.begin) / done * (steps - done)
-            end = "\n" if done == steps else ""
-            self.stream.write(f"\r{self._text(done, steps, loss)}  {left:4.1f} s left\x1b[K{end}")
-            self.stream.flush()
-        elif not self.live and 4 * done // steps > self.quarter:
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=done, total=steps, loss=f"loss {loss:.4f}")
+        elif 4 * done // steps > self.quarter:
             self.quarter = 4 * done // steps
-            self.stream.write(f"{self.label}: step {done} of {steps}, loss {loss:.4f}\n")
-
-    def _text(self, done: int, steps: int, loss: float) -> str:
-        full, part = divmod(8 * WIDTH * done // steps, 8)
-        bar = ("█" * full + EIGHTHS[part] * (full < WIDTH)).ljust(WIDTH)
-        return f"{self.label:<20}\x1b[36m{bar}\x1b[0m {done:>4}/{steps}  loss {loss:.4f}"
+            self.console.print(f"{self.label}: step {done} of {steps}, loss {loss:.4f}", highlight=False)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return rows under a head, the first column to the left and the others to the right."""
-    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
-    lines = [_line(head, widths), "-" * (sum(widths) + 3 * (len(widths) - 1)), *(_line(row, widths) for row in rows)]
-    return "\n".join(lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first = cells[0].ljust(widths[0])
-    return "   ".join([first, *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))])
+    made = Table(header_style="bold")
+    for number, name in enumerate(head):
+        made.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        made.add_row(*row)
+    return made
 
 
 def duration(seconds: float) -> str:
