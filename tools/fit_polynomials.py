@@ -19,7 +19,7 @@ from mpmath import mp, mpf
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fit_table import FITS, Fit  # noqa: E402  (beside this script, which is no package)
+from fit_table import FITS, Fit, Pieces  # noqa: E402  (beside this script, which is no package)
 
 OUTPUT = Path(__file__).parent.parent / "pullback" / "codegen" / "math" / "coefficients.py"
 GRID_POINTS_PER_COEFFICIENT = 24
@@ -113,10 +113,11 @@ def fit_rounded(fit: Fit, dtype: str, count: int) -> tuple[list[float], mpf]:
     coefficients, _ = remez(grid, fixed, count)
     while len(fixed) < count:
         fixed.append(rounded(coefficients[len(fixed)], dtype))
-        free = count - len(fixed)
-        if 0 < free and len(fixed) <= 4:
-            refitted, _ = remez(grid, fixed, free)
-            coefficients = refitted or coefficients
+        coefficients[: len(fixed)] = fixed
+        if len(fixed) <= min(4, count - 1):
+            refitted, largest = remez(grid, fixed, count - len(fixed))
+            if largest < max(map(abs, errors(grid, coefficients))):  # not where the interval has zero inside
+                coefficients = refitted
     return [float(c) for c in fixed], max(map(abs, errors(grid, fixed)))
 
 
@@ -132,19 +133,51 @@ def existing() -> dict[str, str]:
     return {block.split("\n")[1].split(":")[0]: "# " + block.rstrip() for block in blocks}
 
 
-def block(fit: Fit) -> str:
-    lines = [f"# {fit.formula}", f"{fit.name}: Coefficients = {{"]
+def polynomial_lines(fit: Fit, dtype: str, count: int) -> list[str]:
+    numbers, error = fit_rounded(fit, dtype, count)
+    exponent = f"2**{float(mp.log(error, 2)):.1f}"
+    print(f"{fit.name:16} {dtype:6} {count:2} coefficients, error {exponent}", flush=True)
+    return [f'    "{dtype}": (  # error {exponent}', *[f"        {literal(x, dtype)}," for x in numbers], "    ),"]
+
+
+def accurate_point(function: Callable[[mpf], mpf], lo: mpf, hi: mpf, dtype: str) -> mpf:
+    """A number near the middle of the interval whose function value is almost exactly a number of the format."""
+    candidates = [rounded((lo + hi) / 2 + k * (hi - lo) / 2**13, dtype) for k in range(-128, 129)]
+    values = [function(point) for point in candidates]
+    lost = [abs(value - rounded(value, dtype)) for value in values]
+    return candidates[lost.index(min(lost))]
+
+
+def piece_lines(pieces: Pieces, dtype: str, count: int) -> list[str]:
+    """Rows of (centre, value there, coefficients...) for value + t q(t), t = x - centre."""
+    lines = [f'    "{dtype}": (']
+    worst = mpf(0)
+    for k, (lo, hi) in enumerate(pieces.intervals):
+        first = k == 0 and pieces.first is not None
+        centre = mpf(0) if first else accurate_point(pieces.function, lo, hi, dtype)
+        value = mpf(0) if first else rounded(pieces.function(centre), dtype)
+        numbers, error = fit_rounded(pieces.first if first else pieces.around(centre, value, lo, hi), dtype, count)
+        worst = max(worst, error)
+        row = ", ".join(literal(x, dtype) for x in [float(centre), float(value), *numbers])
+        lines.append(f"        ({row}),")
+    print(f"{pieces.name:16} {dtype:6} {count:2} coefficients, error 2**{float(mp.log(worst, 2)):.1f}", flush=True)
+    lines[0] += f"  # error 2**{float(mp.log(worst, 2)):.1f}"
+    return [*lines, "    ),"]
+
+
+def block(fit: Fit | Pieces) -> str:
+    kind = "Coefficients" if isinstance(fit, Fit) else "Rows"
+    lines = [f"# {fit.formula}", f"{fit.name}: {kind} = {{"]
     for dtype, count in (("double", fit.double), ("float", fit.single)):
         if count:
-            numbers, error = fit_rounded(fit, dtype, count)
-            print(f"{fit.name:16} {dtype:6} {count:2} coefficients, error 2**{float(mp.log(error, 2)):.1f}", flush=True)
-            lines.append(f'    "{dtype}": (  # error 2**{float(mp.log(error, 2)):.1f}')
-            lines += [f"        {literal(number, dtype)}," for number in numbers]
-            lines.append("    ),")
+            lines += polynomial_lines(fit, dtype, count) if isinstance(fit, Fit) else piece_lines(fit, dtype, count)
     return "\n".join([*lines, "}"])
 
 
-HEADER = '''"""Polynomials of the math functions, written by `tools/fit_polynomials.py`; lowest coefficient first.
+HEADER = '''# ruff: noqa: E501  (numbers)
+"""Polynomials of the math functions, written by `tools/fit_polynomials.py`; lowest coefficient first.
+
+Rows of a piecewise function are (centre, value there, coefficients...), for value + t q(t) with t = x - centre.
 
 The remark above each says what it approximates and on which interval; the error is in the function's own result.
 """
@@ -152,6 +185,7 @@ The remark above each says what it approximates and on which interval; the error
 from typing import TypeAlias
 
 Coefficients: TypeAlias = dict[str, tuple[float, ...]]
+Rows: TypeAlias = dict[str, tuple[tuple[float, ...], ...]]
 
 '''
 

@@ -32,6 +32,37 @@ class Fit:
     single: int
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """A function cut into intervals: on each, value + t q(t) around a centre where the value is nearly exact.
+
+    Attributes
+    ----------
+    intervals : of x, in order
+    first : the fit of the first interval if it is of another form; its row then has centre 0 and value 0
+    double, single : number of coefficients of q
+    """
+
+    name: str
+    formula: str
+    function: Function
+    intervals: tuple[tuple[mpf, mpf], ...]
+    first: Fit | None
+    double: int
+    single: int
+
+    def around(self, centre: mpf, value: mpf, lo: mpf, hi: mpf) -> Fit:
+        """The fit of q on one interval."""
+
+        def quotient(t: mpf) -> mpf:
+            return (self.function(centre + t) - value) / t
+
+        def weight(t: mpf) -> mpf:
+            return abs(t / self.function(centre + t))
+
+        return Fit(self.name, self.formula, quotient, (lo - centre, hi - centre), weight, 0, 0)
+
+
 def series(coefficient: Callable[[int], mpf], x: mpf, terms: int = 60) -> mpf:
     """Sum of coefficient(k) * x**k, for functions that cancel near zero."""
     return mp.fsum(coefficient(k) * x**k for k in range(terms))
@@ -57,7 +88,15 @@ def cos_tail(z: mpf) -> mpf:
     return series(lambda k: (-1) ** k / mp.factorial(2 * k + 4), z)
 
 
-FITS = (
+def erf_tail(z: mpf) -> mpf:
+    root = mp.sqrt(z)
+    return mp.erf(root) / root - 1
+
+
+# Interval 0 ends at 2.5 / 2.95; from there on x * 2.95 - 2 rounds to the number of the interval.
+ERF_INTERVALS = ((mpf(0), mpf(2.5) / mpf(2.95)), *(((k + 1.5) / mpf(2.95), (k + 2.5) / mpf(2.95)) for k in range(1, 16)))
+
+FITS: tuple[Fit | Pieces, ...] = (
     Fit(
         "EXP_TAIL",
         "(exp(x) - 1 - x) / x**2, |x| <= log(2) / 2",
@@ -102,5 +141,14 @@ FITS = (
         lambda z: z * z / mp.cos(mp.sqrt(z)),
         6,
         3,
+    ),
+    Pieces(
+        "ERF",
+        "erf(x) for 0 <= x <= 5.93; in the first row x + x q(x**2)",
+        mp.erf,
+        ERF_INTERVALS,
+        Fit("ERF", "", erf_tail, (1e-30, float(ERF_INTERVALS[0][1] ** 2)), lambda z: 1 / (1 + erf_tail(z)), 0, 0),
+        12,
+        7,
     ),
 )

@@ -406,7 +406,7 @@ class _Entry:
         container yet, and the outermost container."""
         numbered = iter(enumerate(targets))
         node = self.signature.result
-        if isinstance(node, ResultSpec | Static):
+        if not isinstance(node, TupleOf | ListOf | DictOf):
             return self.leaf_result(node, numbered)
         root = self.new_container(node)
         self.b.store(root, self.address(self.owned, 8 * len(targets)), 8)
@@ -418,8 +418,8 @@ class _Entry:
         items = self.field(container, self.layout.list_items) if isinstance(node, ListOf) else container
         first = self.layout.tuple_items if isinstance(node, TupleOf) else 0
         for number, item in enumerate(node.items):
-            is_container = isinstance(item, TupleOf | ListOf | DictOf)
-            child = self.new_container(item) if is_container else self.leaf_result(item, numbered)
+            nested = item if isinstance(item, TupleOf | ListOf | DictOf) else None
+            child = self.new_container(nested) if nested else self.leaf_result(item, numbered)
             if isinstance(node, DictOf):
                 key = self.slot_object(self.key_slots[node.keys[number]])
                 outcome = self.api("i32", "PyDict_SetItem", [container, key, child])
@@ -427,21 +427,26 @@ class _Entry:
                 self.leave_unless(self.b.icmp("eq", outcome, 0), "failed")
             else:
                 self.b.store(child, self.address(items, first + 8 * number), 8)
-            if isinstance(item, TupleOf | ListOf | DictOf):
-                self.fill(item, child, numbered)
+            if nested:
+                self.fill(nested, child, numbered)
 
-    def new_container(self, node: Node) -> V:
+    def new_container(self, node: TupleOf | ListOf | DictOf) -> V:
         match node:
             case TupleOf(items, None):
                 return self.checked(self.api("ptr", "PyTuple_New", [const("i64", len(items))]))
             case TupleOf(items, cls) if cls is not None:
-                args = [self.slot_object(cls), const("i64", len(items))]
-                return self.checked(self.api("ptr", "PyType_GenericAlloc", args))
+                return self.new_namedtuple(cls, len(items))
             case ListOf(items):
                 return self.checked(self.api("ptr", "PyList_New", [const("i64", len(items))]))
-            case DictOf():
+            case _:
                 return self.checked(self.api("ptr", "PyDict_New", []))
-        raise CodegenError(f"{node} describes an argument and stands in the result")
+
+    def new_namedtuple(self, cls: int, size: int) -> V:
+        args = [self.slot_object(cls), const("i64", size)]
+        made = self.checked(self.api("ptr", "PyType_GenericAlloc", args))
+        if self.layout.tuple_items > self.layout.container_size + 8:  # from 3.14 on tuples remember their hash
+            self.b.store(const("i64", -1), self.address(made, self.layout.container_size + 8), 8)
+        return made
 
     def leaf_result(self, node: Node, numbered: Iterator[tuple[int, V]]) -> V:
         if isinstance(node, Static):

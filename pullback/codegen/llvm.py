@@ -221,16 +221,17 @@ class FunctionBuilder:
         self.result = result
         self.params = tuple(V(f"%{name}", _bare_type(type_)) for type_, name in params)
         self.current = "entry"
-        self._head = (
-            f"define {linkage + ' ' if linkage else ''}{result} @{name}"
-            f"({', '.join(f'{type_} %{param}' for type_, param in params)}) {attributes}".rstrip()
-        )
+        self.linkage = linkage
+        self.attributes = attributes
+        self._params = ", ".join(f"{type_} %{param}" for type_, param in params)
         self._entry: list[str] = []
         self._lines: list[str | Phi] = []
         self._count = 0
 
     def __str__(self) -> str:
-        return "\n".join([self._head + " {", "entry:", *self._entry, *map(str, self._lines), "}"])
+        linkage = self.linkage + " " if self.linkage else ""
+        head = f"define {linkage}{self.result} @{self.name}({self._params}) {self.attributes} {{"
+        return "\n".join([head, "entry:", *self._entry, *map(str, self._lines), "}"])
 
     @property
     def instructions(self) -> int:
@@ -599,10 +600,18 @@ class Module:
     Parameters
     ----------
     function_attributes : that every function gets besides its own: `Target.function_attributes`
+    features : of the processor, for emitters that have a better way on some
     """
 
-    def __init__(self, name: str = "pullback", triple: str = "", function_attributes: str = "") -> None:
+    def __init__(
+        self,
+        name: str = "pullback",
+        triple: str = "",
+        function_attributes: str = "",
+        features: frozenset[str] = frozenset(),
+    ) -> None:
         self.name = name
+        self.features = features
         self.triple = triple
         self.function_attributes = function_attributes
         self.functions: dict[str, FunctionBuilder] = {}

@@ -1,300 +1,155 @@
-"""Blocks of memory kept between calls, as LLVM text: large arenas, and the data of large result arrays.
-
-A fresh block from the system costs a page fault for each page, three times the cost of writing one that was in use
-before. Blocks that arenas and dropped results give back are therefore kept, newest first, up to a bound in bytes.
-NumPy arrays get theirs through a NumPy memory handler, so they look and behave like any other array.
-
-All of it runs under the interpreter's lock, which is what guards the table.
-"""
+"""Loads and stores of lanes: contiguous, reversed, strided, masked; bools as bytes, complex numbers as two parts."""
 
 from __future__ import annotations
 
-import sys
+from functools import cache
 
-MEMORY_EXPORTS = ("pb_take", "pb_give", "pb_new_large_array", "pb_memory_configure", "pb_memory_held", "pb_handler")
+from pullback.codegen.lane import Lane, element_type, memory_type
+from pullback.codegen.llvm import FunctionBuilder, V, const, const_lanes, vector_type
+from pullback.ir.types import BOOL, DType, real_dtype
 
-
-def memory_symbols() -> tuple[str, ...]:
-    """Externals of the module."""
-    python = ("Py_IncRef", "Py_DecRef", "numpy_new_from_descr", "numpy_set_handler", "numpy_ndarray")
-    return (*python, "malloc", "free", "memset", "memcpy", *(("madvise",) if _is_linux() else ()))
-
-
-def memory_text() -> str:
-    """The module for this platform."""
-    return _MEMORY_TEXT.replace("HUGE_PAGES", _huge_pages())
+Mask = int | V | None
+"""Which lanes take part: all (None), the first so many, or those of an i1 vector."""
 
 
-def _is_linux() -> bool:
-    return sys.platform.startswith("linux")
+@cache
+def lane_numbers(lanes: int) -> V:
+    """The vector 0, 1, 2, ... of i64; 0 for one lane."""
+    return const("i64", 0) if lanes == 1 else const_lanes("i64", range(lanes))
 
 
-def _huge_pages() -> str:
-    """Ask for huge pages: a fresh block then costs a page fault for every 2 MiB and not for every 4 KiB."""
-    if not _is_linux():
-        return ""
-    return """
-  %page.at = add i64 %raw.bits, 4095
-  %page = and i64 %page.at, -4096
-  %page.pointer = inttoptr i64 %page to ptr
-  %large = icmp uge i64 %size, 4194304
-  br i1 %large, label %advise, label %advised
-advise:
-  %advice = call i32 @madvise(ptr %page.pointer, i64 %size, i32 14)
-  br label %advised
-advised:"""
+def mask_vector(b: FunctionBuilder, mask: Mask, lanes: int) -> V | None:
+    """The mask as i1 lanes; None for all."""
+    if mask is None or isinstance(mask, V):
+        return mask
+    if mask >= lanes:
+        return None
+    return const_lanes("i1", [lane < mask for lane in range(lanes)])
 
 
-# A block: 64 bytes that hold the address
-# malloc gave (at -16) and the size (at -8), then the data. Kept blocks stand in the table from the oldest to the newest.
-_MEMORY_TEXT = """
-%Slot = type { ptr, i64 }
-%Allocator = type { ptr, ptr, ptr, ptr, ptr }
-%Handler = type { [127 x i8], i8, %Allocator }
+def offset(b: FunctionBuilder, pointer: V, dtype: DType, elements: int) -> V:
+    """Address of the element so many further on."""
+    return pointer if elements == 0 else b.gep("i8", pointer, elements * dtype.itemsize, flags="")
 
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @malloc(i64)
-declare void @free(ptr)
-declare i32 @madvise(ptr, i64, i32)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare ptr @numpy_new_from_descr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @numpy_set_handler(ptr)
-@numpy_ndarray = external global i8
 
-@slots = internal global [16 x %Slot] zeroinitializer, align 64
-@used = internal global i64 0
-@held = internal global i64 0
-@limit = internal global i64 0
-@capsule = internal global ptr null
-@pb_handler = global %Handler {
-  [127 x i8] c"pullbackNAME_PADDING", i8 1,
-  %Allocator { ptr null, ptr @handler_malloc, ptr @handler_calloc, ptr @handler_realloc, ptr @handler_free }
-}, align 16
+def load(b: FunctionBuilder, dtype: DType, pointer: V, stride: int = 1, lanes: int = 1, mask: Mask = None) -> Lane:
+    """Lane k from `pointer[k * stride]`, zero where masked out; stride 0 gives one lane."""
+    if lanes == 1 or stride == 0:
+        return _load_one(b, dtype, pointer)
+    known = mask_vector(b, mask, lanes)
+    if stride == 1:
+        raw = _load_vector(b, dtype, pointer, lanes, known)
+    elif stride == -1:
+        low = offset(b, pointer, dtype, 1 - lanes)
+        raw = _reversed(b, _load_vector(b, dtype, low, lanes, None if known is None else _reversed(b, known, lanes)), lanes)
+    elif isinstance(mask, V):
+        raw = b.gather(vector_type(memory_type(dtype), lanes), _addresses(b, dtype, pointer, stride, lanes), dtype.itemsize, mask)
+    else:
+        raw = _load_strided(b, dtype, pointer, stride, lanes, lanes if mask is None else mask)
+    return Lane(dtype, _from_memory(b, dtype, raw))
 
-; how many bytes may be kept; the capsule that makes NumPy use this memory
-define void @pb_memory_configure(i64 %bytes, ptr %handler) nounwind {
-entry:
-  store i64 %bytes, ptr @limit
-  store ptr %handler, ptr @capsule
-  call void @make_room(i64 0)
-  ret void
-}
 
-define i64 @pb_memory_held() nounwind {
-entry:
-  %bytes = load i64, ptr @held
-  ret i64 %bytes
-}
+def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Mask = None, metadata: str = "") -> None:
+    """Lane k to `pointer[k * stride]`, where the mask holds."""
+    dtype, lanes = value.dtype, value.lanes
+    if lanes == 1:
+        _store_one(b, value, pointer, metadata)
+        return
+    raw = _to_memory(b, dtype, value.re)
+    known = mask_vector(b, mask, lanes)
+    if stride == -1:
+        pointer = offset(b, pointer, dtype, 1 - lanes)
+        raw, known = _reversed(b, raw, lanes), None if known is None else _reversed(b, known, lanes)
+        stride = 1
+    if stride == 1 and known is None:
+        b.store(raw, pointer, dtype.itemsize, metadata)
+    elif stride == 1:
+        assert known is not None
+        b.masked_store(raw, pointer, dtype.itemsize, known)
+    elif isinstance(mask, V):
+        b.scatter(raw, _addresses(b, dtype, pointer, stride, lanes), dtype.itemsize, mask)
+    else:
+        for lane in range(lanes if mask is None else mask):
+            b.store(b.extract(raw, lane), offset(b, pointer, dtype, lane * stride), dtype.itemsize, metadata)
 
-; take the block out of place %place, closing the gap
-define internal ptr @remove(i64 %place) nounwind {
-entry:
-  %at = getelementptr %Slot, ptr @slots, i64 %place
-  %block = load ptr, ptr %at
-  %size.at = getelementptr %Slot, ptr %at, i64 0, i32 1
-  %size = load i64, ptr %size.at
-  %held = load i64, ptr @held
-  %held.next = sub i64 %held, %size
-  store i64 %held.next, ptr @held
-  %used = load i64, ptr @used
-  %last = sub i64 %used, 1
-  store i64 %last, ptr @used
-  br label %next
-next:
-  %i = phi i64 [ %place, %entry ], [ %i.next, %shift ]
-  %left = icmp ult i64 %i, %last
-  br i1 %left, label %shift, label %end
-shift:
-  %i.next = add i64 %i, 1
-  %from = getelementptr %Slot, ptr @slots, i64 %i.next
-  %to = getelementptr %Slot, ptr @slots, i64 %i
-  %slot = load %Slot, ptr %from
-  store %Slot %slot, ptr %to
-  br label %next
-end:
-  ret ptr %block
-}
 
-define internal void @release(ptr %block) nounwind {
-entry:
-  %raw.at = getelementptr i8, ptr %block, i64 -16
-  %raw = load ptr, ptr %raw.at
-  call void @free(ptr %raw)
-  ret void
-}
+def load_each(b: FunctionBuilder, dtype: DType, addresses: list[V]) -> Lane:
+    """One element from each address."""
+    lanes = [_load_one(b, dtype, address) for address in addresses]
+    if len(lanes) == 1:
+        return lanes[0]
+    vector = V("poison", vector_type(element_type(dtype), len(lanes)))
+    for number, lane in enumerate(lanes):
+        vector = b.insert(vector, lane.re, number)
+    return Lane(dtype, vector)
 
-; give the oldest blocks back until %size more bytes and one more block fit
-define internal void @make_room(i64 %size) nounwind {
-entry:
-  br label %next
-next:
-  %used = load i64, ptr @used
-  %held = load i64, ptr @held
-  %limit = load i64, ptr @limit
-  %some = icmp ne i64 %used, 0
-  %full = icmp uge i64 %used, 16
-  %total = add i64 %held, %size
-  %heavy = icmp ugt i64 %total, %limit
-  %over = or i1 %full, %heavy
-  %evict = and i1 %some, %over
-  br i1 %evict, label %oldest, label %end
-oldest:
-  %block = call ptr @remove(i64 0)
-  call void @release(ptr %block)
-  br label %next
-end:
-  ret void
-}
 
-; a block of at least %wanted bytes, aligned to 64, or null; a kept one if it is at most a quarter too large
-define ptr @pb_take(i64 %wanted) nounwind {
-entry:
-  %padded = add i64 %wanted, 4095
-  %size = and i64 %padded, -4096
-  %overflow = icmp ult i64 %padded, %wanted
-  %quarter = lshr i64 %size, 2
-  %most = add i64 %size, %quarter
-  %used = load i64, ptr @used
-  br i1 %overflow, label %none, label %next
-next:
-  %i = phi i64 [ %used, %entry ], [ %place, %look ]
-  %left = icmp ne i64 %i, 0
-  br i1 %left, label %look, label %fresh
-look:
-  %place = sub i64 %i, 1
-  %size.at = getelementptr %Slot, ptr @slots, i64 %place, i32 1
-  %found = load i64, ptr %size.at
-  %enough = icmp uge i64 %found, %size
-  %close = icmp ule i64 %found, %most
-  %good = and i1 %enough, %close
-  br i1 %good, label %reuse, label %next
-reuse:
-  %kept = call ptr @remove(i64 %place)
-  ret ptr %kept
-fresh:
-  %room = add i64 %size, 128
-  %raw = call ptr @malloc(i64 %room)
-  %failed = icmp eq ptr %raw, null
-  br i1 %failed, label %none, label %got
-none:
-  ret ptr null
-got:
-  %raw.bits = ptrtoint ptr %raw to i64HUGE_PAGES
-  %behind = add i64 %raw.bits, 127
-  %data.bits = and i64 %behind, -64
-  %data = inttoptr i64 %data.bits to ptr
-  %raw.at = getelementptr i8, ptr %data, i64 -16
-  store ptr %raw, ptr %raw.at
-  %own.at = getelementptr i8, ptr %data, i64 -8
-  store i64 %size, ptr %own.at
-  ret ptr %data
-}
+def splat(b: FunctionBuilder, value: Lane, lanes: int) -> Lane:
+    """The same number in every lane."""
+    if lanes == value.lanes:
+        return value
+    return Lane(value.dtype, *[splat_value(b, part, lanes) for part in value.parts])
 
-define void @pb_give(ptr %block) nounwind {
-entry:
-  %size.at = getelementptr i8, ptr %block, i64 -8
-  %size = load i64, ptr %size.at
-  %limit = load i64, ptr @limit
-  %fits = icmp ule i64 %size, %limit
-  br i1 %fits, label %keep, label %drop
-keep:
-  call void @make_room(i64 %size)
-  %used = load i64, ptr @used
-  %at = getelementptr %Slot, ptr @slots, i64 %used
-  store ptr %block, ptr %at
-  %slot.size.at = getelementptr %Slot, ptr %at, i64 0, i32 1
-  store i64 %size, ptr %slot.size.at
-  %used.next = add i64 %used, 1
-  store i64 %used.next, ptr @used
-  %held = load i64, ptr @held
-  %held.next = add i64 %held, %size
-  store i64 %held.next, ptr @held
-  ret void
-drop:
-  call void @release(ptr %block)
-  ret void
-}
 
-define internal ptr @handler_malloc(ptr %context, i64 %size) nounwind {
-entry:
-  %block = call ptr @pb_take(i64 %size)
-  ret ptr %block
-}
+def splat_value(b: FunctionBuilder, x: V, lanes: int) -> V:
+    """A scalar in every lane; constants stay constants."""
+    if x.name.startswith("%"):
+        return b.splat(x, lanes)
+    return x if lanes == 1 else V(f"splat ({x.type} {x.name})", vector_type(x.type, lanes))
 
-define internal ptr @handler_calloc(ptr %context, i64 %count, i64 %each) nounwind {
-entry:
-  %size = mul i64 %count, %each
-  %block = call ptr @pb_take(i64 %size)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %end, label %clear
-clear:
-  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 %size, i1 false)
-  br label %end
-end:
-  ret ptr %block
-}
 
-define internal ptr @handler_realloc(ptr %context, ptr %old, i64 %size) nounwind {
-entry:
-  %block = call ptr @pb_take(i64 %size)
-  %fresh = icmp eq ptr %old, null
-  %none = icmp eq ptr %block, null
-  %skip = or i1 %fresh, %none
-  br i1 %skip, label %end, label %copy
-copy:
-  %old.size.at = getelementptr i8, ptr %old, i64 -8
-  %old.size = load i64, ptr %old.size.at
-  %shrinks = icmp ult i64 %size, %old.size
-  %count = select i1 %shrinks, i64 %size, i64 %old.size
-  call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %old, i64 %count, i1 false)
-  call void @pb_give(ptr %old)
-  br label %end
-end:
-  ret ptr %block
-}
+# ------------------------------------------------------------------ one element
 
-define internal void @handler_free(ptr %context, ptr %block, i64 %size) nounwind {
-entry:
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %end, label %give
-give:
-  call void @pb_give(ptr %block)
-  br label %end
-end:
-  ret void
-}
 
-define ptr @pb_new_large_array(ptr %descr, i32 %ndim, ptr %dims) nounwind {
-entry:
-  %limit = load i64, ptr @limit
-  %off = icmp eq i64 %limit, 0
-  br i1 %off, label %plain, label %kept
-plain:
-  %plain.array = call ptr @array(ptr %descr, i32 %ndim, ptr %dims)
-  ret ptr %plain.array
-kept:
-  %handler = load ptr, ptr @capsule
-  %usual = call ptr @numpy_set_handler(ptr %handler)
-  %failed = icmp eq ptr %usual, null
-  br i1 %failed, label %end, label %make
-make:
-  %made = call ptr @array(ptr %descr, i32 %ndim, ptr %dims)
-  %ours = call ptr @numpy_set_handler(ptr %usual)
-  call void @Py_DecRef(ptr %ours)
-  call void @Py_DecRef(ptr %usual)
-  br label %end
-end:
-  %array = phi ptr [ null, %kept ], [ %made, %make ]
-  ret ptr %array
-}
+def _load_one(b: FunctionBuilder, dtype: DType, pointer: V) -> Lane:
+    if dtype.kind == "c":
+        part = real_dtype(dtype)
+        type_ = element_type(part)
+        im = b.load(type_, offset(b, pointer, part, 1), part.itemsize)
+        return Lane(dtype, b.load(type_, pointer, part.itemsize), im)
+    return Lane(dtype, _from_memory(b, dtype, b.load(memory_type(dtype), pointer, dtype.itemsize)))
 
-define internal ptr @array(ptr %descr, i32 %ndim, ptr %dims) nounwind {
-entry:
-  call void @Py_IncRef(ptr %descr)
-  %array = call ptr @numpy_new_from_descr(ptr @numpy_ndarray, ptr %descr, i32 %ndim, ptr %dims, ptr null, ptr null,
-                                          i32 0, ptr null)
-  ret ptr %array
-}
-""".replace("NAME_PADDING", "\\00" * (127 - len("pullback")))
+
+def _store_one(b: FunctionBuilder, value: Lane, pointer: V, metadata: str) -> None:
+    dtype = value.dtype
+    if value.im is not None:
+        part = real_dtype(dtype)
+        b.store(value.re, pointer, part.itemsize, metadata)
+        b.store(value.im, offset(b, pointer, part, 1), part.itemsize, metadata)
+        return
+    b.store(_to_memory(b, dtype, value.re), pointer, dtype.itemsize, metadata)
+
+
+# ------------------------------------------------------------------ vectors
+
+
+def _from_memory(b: FunctionBuilder, dtype: DType, raw: V) -> V:
+    return b.icmp("ne", raw, 0) if dtype == BOOL else raw
+
+
+def _to_memory(b: FunctionBuilder, dtype: DType, x: V) -> V:
+    return b.cast("zext", x, "i8") if dtype == BOOL else x
+
+
+def _load_vector(b: FunctionBuilder, dtype: DType, pointer: V, lanes: int, mask: V | None) -> V:
+    type_ = vector_type(memory_type(dtype), lanes)
+    if mask is None:
+        return b.load(type_, pointer, dtype.itemsize)
+    return b.masked_load(type_, pointer, dtype.itemsize, mask)
+
+
+def _reversed(b: FunctionBuilder, x: V, lanes: int) -> V:
+    return b.shuffle(x, x, range(lanes - 1, -1, -1))
+
+
+def _load_strided(b: FunctionBuilder, dtype: DType, pointer: V, stride: int, lanes: int, count: int) -> V:
+    raw = const(vector_type(memory_type(dtype), lanes), 0)
+    for lane in range(min(count, lanes)):
+        item = b.load(memory_type(dtype), offset(b, pointer, dtype, lane * stride), dtype.itemsize)
+        raw = b.insert(raw, item, lane)
+    return raw
+
+
+def _addresses(b: FunctionBuilder, dtype: DType, pointer: V, stride: int, lanes: int) -> V:
+    steps = b.mul(lane_numbers(lanes), stride * dtype.itemsize)
+    return b.gep("i8", pointer, steps, flags="")

@@ -8,7 +8,7 @@ slots; the objects themselves are given when the code is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -180,7 +180,7 @@ class CompiledObject:
     releases_gil : does the entry let other threads run meanwhile
     """
 
-    code: bytes
+    code: bytes = field(repr=False)
     kernel: str
     entry: str
     signature: Signature

@@ -15,6 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from pullback.codegen.llvm import Module
 from pullback.errors import CodegenError
 
 NO_OPT, QUICK, FULL = 0, 1, 2
@@ -68,9 +69,10 @@ class Target:
     def is_x86(self) -> bool:
         return self.triple.startswith(("x86_64", "i386", "i686"))
 
-    def has(self, feature: str) -> bool:
-        """Is the processor feature (`fma`, `avx512f`, `neon`) present."""
-        return f"+{feature}" in self.features.split(",")
+    def module(self, name: str = "pullback") -> Module:
+        """A new module for this target."""
+        present = frozenset(feature[1:] for feature in self.features.split(",") if feature.startswith("+"))
+        return Module(name, self.triple, self.function_attributes, present)
 
 
 @lru_cache(maxsize=1)

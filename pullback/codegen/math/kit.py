@@ -9,9 +9,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import byteorder
 from typing import NamedTuple
 
-from pullback.codegen.llvm import FunctionBuilder, Operand, V, const, element_of, suffix_of, with_element
+from pullback.codegen.llvm import (
+    FunctionBuilder,
+    Operand,
+    V,
+    const,
+    const_lanes,
+    element_of,
+    lanes_of,
+    suffix_of,
+    undefined,
+    with_element,
+)
 from pullback.codegen.math.coefficients import Coefficients
 
 INF, NAN = float("inf"), float("nan")
@@ -39,9 +51,11 @@ class Format:
 
     def bits_of(self, number: float) -> int:
         """The number's pattern as an unsigned integer."""
-        if self.bits == 64:
-            return int(struct.unpack("<Q", struct.pack("<d", number))[0])
-        return int(struct.unpack("<I", struct.pack("<f", number))[0])
+        return int.from_bytes(self.pack(number), byteorder)
+
+    def pack(self, number: float) -> bytes:
+        """The number in memory."""
+        return struct.pack("=d" if self.bits == 64 else "=f", number)
 
     @property
     def exponent_mask(self) -> int:
@@ -133,7 +147,7 @@ def at_least(b: FunctionBuilder, x: V, limit: float) -> V:
 # --- polynomials ----------------------------------------------------------------------------------------------------
 
 
-def horner(b: FunctionBuilder, x: V, coefficients: Sequence[float]) -> V:
+def horner(b: FunctionBuilder, x: V, coefficients: Sequence[Operand]) -> V:
     """Polynomial with the given coefficients, lowest first: one fma each."""
     total: Operand = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
@@ -222,6 +236,59 @@ def scale_by(b: FunctionBuilder, x: V, exponent: Exponent) -> V:
     rest = b.sub(exponent.biased, half)
     first, second = (from_bits(b, b.shl(part, fmt.mantissa)) for part in (half, rest))
     return b.fmul(b.fmul(x, first), second)
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def lookup(b: FunctionBuilder, rows: Sequence[Sequence[float]], index: V, x: V) -> list[V]:
+    """Row `index` of a small table of numbers, lane by lane: one value of the type of `x` for each column.
+
+    The index (integers of the size of the floats) must be within the rows; elsewhere the row is any. With AVX-512 a column is one or two
+    registers and looking up is one permutation; elsewhere each lane loads from memory.
+    """
+    lanes = lanes_of(x.type)
+    if lanes * format_of(x).bits > 512:
+        half = lanes // 2
+        lower, upper = (
+            lookup(b, rows, *(b.shuffle(v, v, range(start, start + half)) for v in (index, x))) for start in (0, half)
+        )
+        return [b.shuffle(low, high, range(lanes)) for low, high in zip(lower, upper, strict=True)]
+    if "avx512f" in b.module.features and lanes * format_of(x).bits == 512 and len(rows) <= 2 * lanes:
+        return [_permute(b, [row[i] for row in rows], index, x) for i in range(len(rows[0]))]
+    return _load_rows(b, rows, index, x)
+
+
+def _permute(b: FunctionBuilder, column: Sequence[float], index: V, x: V) -> V:
+    lanes, element = lanes_of(x.type), element_of(x.type)
+    first = const_lanes(element, _padded(column[:lanes], lanes))
+    short = "df" if element == "double" else "sf"
+    if len(column) <= lanes:
+        name = f"llvm.x86.avx512.permvar.{short}.512"
+        b.module.declare(name, x.type, [x.type, index.type])
+        return b.call(x.type, name, [first, index])
+    second = const_lanes(element, _padded(column[lanes:], lanes))
+    name = f"llvm.x86.avx512.vpermi2var.p{short[0]}.512"
+    b.module.declare(name, x.type, [x.type, index.type, x.type])
+    return b.call(x.type, name, [first, index, second])
+
+
+def _padded(numbers: Sequence[float], size: int) -> list[float]:
+    return [*numbers, *[0.0] * (size - len(numbers))]
+
+
+def _load_rows(b: FunctionBuilder, rows: Sequence[Sequence[float]], index: V, x: V) -> list[V]:
+    fmt, lanes, width = format_of(x), lanes_of(x.type), len(rows[0])
+    table = b.module.constant(b"".join(fmt.pack(number) for row in rows for number in row))
+    columns = [undefined(x.type)] * width
+    inside = b.intrinsic("umin", index, len(rows) - 1)  # that of a NaN is anything
+    for lane in range(lanes):
+        row = b.extract(inside, lane) if lanes > 1 else inside
+        start = b.gep(fmt.name, table, b.mul(row, width))
+        for i in range(width):
+            item = b.load(fmt.name, b.gep(fmt.name, start, i), fmt.bits // 8)
+            columns[i] = b.insert(columns[i], item, lane) if lanes > 1 else item
+    return columns
 
 
 # --- rare cases -----------------------------------------------------------------------------------------------------

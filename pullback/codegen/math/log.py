@@ -89,7 +89,7 @@ def log(b: FunctionBuilder, x: V) -> V:
     parts = split(b, x)
     common = log_of_parts(b, parts.k, b.fsub(parts.m, 1.0), None)
     (result,) = patch_rare(
-        b, is_rare(b, x), [common], lambda: [helper(b, name_of("log", x.type), x.type, [x], write_log)]
+        b, is_rare(b, x), [common], lambda: [helper(b, name_of("log.any", x.type), x.type, [x], write_log)]
     )
     return result
 

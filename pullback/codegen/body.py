@@ -1,0 +1,341 @@
+"""The body of a kernel, emitted at the loop level where each of its values belongs.
+
+A value is computed in the loops it depends on and no deeper: what does not change in the inner loop stands before it,
+with its splat. Along the vector level a value is a vector of lanes, in as many copies as one turn has vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from pullback.codegen import memory
+from pullback.codegen.lane import Lane, lane_constant, memory_type
+from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of
+from pullback.codegen.memory import Mask
+from pullback.codegen.nest import Nest
+from pullback.codegen.reduce import Reducer, State, combine
+from pullback.codegen.scalars import Scalars
+from pullback.codegen.segments import holds_statically, level_segments
+from pullback.errors import CodegenError
+from pullback.ir.graph import Op, Value
+from pullback.ir.index import Affine, Bound
+from pullback.ir.opdef import Scalar
+from pullback.ir.types import BOOL, I64
+
+Index: TypeAlias = V | int
+Env: TypeAlias = dict[tuple[Value, int, int], Lane]
+Stream: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
+
+_ZEROS = bytes(16)
+
+
+class BodyEmitter:
+    """Emits values, loads and stores of one nest into one function.
+
+    operands, results : addresses of the buffers
+    ragged : may a range of the vector level end within a vector, where its ends are not known
+    """
+
+    def __init__(self, s: Scalars, nest: Nest, operands: Sequence[V], results: Sequence[V], ragged: bool = True) -> None:
+        self.s = s
+        self.b: FunctionBuilder = s.b
+        self.nest = nest
+        self.operands = operands
+        self.results = results
+        self.ragged = ragged
+        self.reducers = [Reducer(store.kind, store.type.dtype) for store in nest.stores]
+        self.ranges = [(0, n) for n in nest.sizes]
+        self.lanes, self.copies = nest.lanes, 1
+        self._mask: Mask = None
+        self._index: list[Index] = [0] * nest.depth
+        self._env: list[Env] = [{}]
+        self._streams: dict[Stream, tuple[V, int]] = {}
+        self._schedule = _schedule(nest)
+        self._splatted = _read_by_vectors(nest)
+        self._loads = dict(zip(nest.spec.body.params, nest.loads, strict=True))
+        self._start_streams()
+
+    # ---------------------------------------------------------------- places
+
+    def segments(self, level: int) -> list[tuple[int, int]]:
+        return level_segments(self.nest, level)
+
+    def state_lanes(self, k: int) -> int:
+        """Lanes of an accumulator: all of a full vector where lanes are summed, else those of the present turn."""
+        if self.nest.vector < 0:
+            return 1
+        across = self.nest.register_level(self.nest.stores[k]) <= self.nest.vector
+        return self.nest.lanes if across else self.lanes
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is forgotten behind."""
+        streams, ranges, index = self._streams, list(self.ranges), list(self._index)
+        self._env.append({})
+        self._streams = dict(streams)
+        yield
+        self._env.pop()
+        self._streams, self.ranges, self._index = streams, ranges, index
+
+    def begin_vectors(self, lanes: int, copies: int, mask: Index | None) -> None:
+        """Turns of the vector level follow; `mask` is the number of lanes that take part."""
+        self.lanes, self.copies = lanes, copies
+        self._mask = mask
+        if isinstance(mask, V):
+            count = memory.splat_value(self.b, mask, lanes)
+            self._mask = self.b.icmp("ult", memory.lane_numbers(lanes), count)
+
+    def end_vectors(self) -> None:
+        self.lanes, self.copies, self._mask = self.nest.lanes, 1, None
+
+    def enter(self, level: int, index: Index) -> None:
+        """Begin a turn of `level`: addresses move on, values that wait for this level are computed."""
+        self._index[level] = index
+        if isinstance(index, int):
+            width = self.lanes * self.copies if level == self.nest.vector else 1
+            self.ranges[level] = (index, min(index + width, self.ranges[level][1]))
+        for stream, (pointer, at) in self._streams.items():
+            coefficient = _coefficient(stream[1], level)
+            if coefficient:
+                self._streams[stream] = self._moved(stream, pointer, at, coefficient, index)
+        self.define(level + 1)
+
+    # ---------------------------------------------------------------- addresses
+
+    def _start_streams(self) -> None:
+        """One running address for each buffer and set of strides."""
+        used = {value for values in self._schedule.values() for value in values}
+        for value, load in self._loads.items():
+            if value in used:
+                self._streams[f"operand{load.operand}", load.at.terms] = (self.operands[load.operand], 0)
+        for k, store in enumerate(self.nest.stores):
+            self._streams[f"result{k}", store.at.terms] = (self.results[k], 0)
+
+    def _itemsize(self, buffer: str) -> int:
+        if buffer.startswith("operand"):
+            return self.nest.spec.operands[int(buffer[7:])].dtype.itemsize
+        return self.nest.stores[int(buffer[6:])].type.dtype.itemsize
+
+    def _moved(self, stream: Stream, pointer: V, at: int, coefficient: int, index: Index) -> tuple[V, int]:
+        if isinstance(index, int):
+            return pointer, at + coefficient * index
+        distance = self.b.mul(index, coefficient * self._itemsize(stream[0]))
+        return self.b.gep("i8", pointer, distance, flags=""), at
+
+    def _address(self, buffer: str, at: Affine, further: int = 0) -> V:
+        pointer, known = self._streams[buffer, at.terms]
+        distance = (known + at.offset + further) * self._itemsize(buffer)
+        return pointer if distance == 0 else self.b.gep("i8", pointer, distance, flags="")
+
+    def _vector_stride(self, at: Affine) -> int:
+        return at.coefficient(self.nest.vector) if self.nest.vector >= 0 else 0
+
+    # ---------------------------------------------------------------- values
+
+    def define(self, level: int) -> None:
+        """Emit every value that needs exactly `level` open loops."""
+        for value in self._schedule.get(level, ()):
+            on_vector = self.nest.on_vector(value)
+            for copy in range(self.copies if on_vector else 1):
+                lane = self._computed(value, copy, self.lanes if on_vector else 1)
+                self._env[-1][value, copy, lane.lanes] = lane
+            if not on_vector and value in self._splatted and self.lanes > 1:
+                self._env[-1][value, 0, self.lanes] = memory.splat(self.b, lane, self.lanes)
+
+    def _value(self, value: Value, copy: int, lanes: int) -> Lane:
+        key = (value, copy if self.nest.on_vector(value) else 0, lanes)
+        for env in reversed(self._env):
+            if key in env:
+                return env[key]
+        if lanes == 1:
+            raise CodegenError(f"{value!r} is used before it is computed")
+        lane = memory.splat(self.b, self._value(value, copy, 1), lanes)
+        self._env[-1][key] = lane
+        return lane
+
+    def _computed(self, value: Value, copy: int, lanes: int) -> Lane:
+        if value.op is None:
+            return self._loaded(value, copy, lanes)
+        op = value.op
+        match op.name:
+            case "constant":
+                return lane_constant(value.type.dtype, op.attrs["value"].array, lanes)
+            case "index":
+                return self._loop_index(op.attrs["axis"], copy, lanes)
+            case "within":
+                return self._within(op, copy, lanes)
+            case "load_at":
+                return self._loaded_at(op, copy, lanes)
+        if not isinstance(op.opdef.lower, Scalar):
+            raise CodegenError(f"{op.name} cannot stand in the body of a kernel")
+        operands = [self._value(operand, copy, lanes) for operand in op.operands]
+        lane: Lane = op.opdef.lower.emit(self.s, op, *operands)
+        return lane
+
+    def _position(self, at: Affine, copy: int, lanes: int) -> V:
+        """The value of an affine index as i64, one for each lane."""
+        total = const("i64", at.offset)
+        for level, coefficient in at.terms:
+            index = self._index[level]
+            step = const("i64", index * coefficient) if isinstance(index, int) else self.b.mul(index, coefficient)
+            total = step if total.name == "0" else self.b.add(step, total)
+        if lanes == 1:
+            return total
+        coefficient = self._vector_stride(at)
+        steps = memory.lane_numbers(lanes)
+        first = memory.splat_value(self.b, total, lanes)
+        if coefficient == 0:
+            return first
+        return self.b.add(self.b.add(first, copy * lanes * coefficient), self.b.mul(steps, coefficient))
+
+    def _loop_index(self, axis: int, copy: int, lanes: int) -> Lane:
+        level = self.nest.level_of[axis]
+        at = Affine() if level is None else Affine(0, ((level, 1),))
+        return Lane(I64, self._position(at, copy, lanes))
+
+    # ---------------------------------------------------------------- bounds
+
+    def _holds(self, bounds: Sequence[Bound], copy: int, lanes: int) -> bool | V:
+        """Do all bounds hold: known for the whole segment, or an i1 (for each lane)."""
+        result: V | None = None
+        for bound in bounds:
+            known = holds_statically(bound, self.ranges)
+            if known is False:
+                return False
+            if known is None:
+                wide = lanes if self._vector_stride(bound.index) else 1
+                above = self.b.sub(self._position(bound.index, copy, wide), bound.low)
+                test = self.b.icmp("ult", above, bound.high - bound.low)
+                result = test if result is None else self._both(result, test)
+        return True if result is None else result
+
+    def _both(self, x: V, y: V) -> V:
+        lanes = max(lanes_of(x.type), lanes_of(y.type))
+        return self.b.and_(*[memory.splat_value(self.b, v, lanes) if lanes_of(v.type) == 1 else v for v in (x, y)])
+
+    def _within(self, op: Op, copy: int, lanes: int) -> Lane:
+        x = self._value(op.operands[0], copy, lanes)
+        zero = lane_constant(x.dtype, 0, lanes)
+        match self._holds(self.nest.bounds[op], copy, lanes):
+            case True:
+                return x
+            case False:
+                return zero
+            case V() as pred:
+                return self.s.select(Lane(BOOL, pred), x, zero)
+
+    # ---------------------------------------------------------------- loads
+
+    def _loaded(self, value: Value, copy: int, lanes: int) -> Lane:
+        load = self._loads[value]
+        holds = self._holds(load.bounds, copy, lanes)
+        if holds is False:
+            return lane_constant(value.type.dtype, 0, lanes)
+        stride = self._vector_stride(load.at)
+        buffer = f"operand{load.operand}"
+        address = self._address(buffer, load.at, copy * lanes * stride if lanes > 1 else 0)
+        if lanes == 1 or stride == 0:
+            return self._one_loaded(value, address, holds, lanes)
+        mask = self._mask if holds is True else self._lane_mask(holds, lanes)
+        return memory.load(self.b, value.type.dtype, address, stride, lanes, mask)
+
+    def _one_loaded(self, value: Value, address: V, holds: V | bool, lanes: int) -> Lane:
+        dtype = value.type.dtype
+        if isinstance(holds, V) and lanes_of(holds.type) == 1:
+            address = self.b.select(holds, address, self.b.module.constant(_ZEROS))
+            holds = True
+        lane = memory.splat(self.b, memory.load(self.b, dtype, address), lanes)
+        return lane if holds is True else self.s.select(Lane(BOOL, holds), lane, lane_constant(dtype, 0, lanes))
+
+    def _lane_mask(self, holds: V | bool, lanes: int) -> V:
+        assert isinstance(holds, V)
+        wide = memory.splat_value(self.b, holds, lanes) if lanes_of(holds.type) == 1 else holds
+        tail = memory.mask_vector(self.b, self._mask, lanes)
+        return wide if tail is None else self.b.and_(wide, tail)
+
+    def _loaded_at(self, op: Op, copy: int, lanes: int) -> Lane:
+        """Elements at computed positions, clamped into the operand."""
+        operand, dtype = op.attrs["operand"], op.results[0].type.dtype
+        size = self.nest.spec.operands[operand].size
+        if size == 0:
+            return lane_constant(dtype, 0, lanes)
+        flat = self._value(op.operands[0], copy, lanes).re
+        flat = self.b.intrinsic("smin", self.b.intrinsic("smax", flat, 0), size - 1)
+        items = [flat] if lanes == 1 else [self.b.extract(flat, lane) for lane in range(lanes)]
+        element = memory_type(dtype) if dtype.kind != "c" else f"[{dtype.itemsize} x i8]"
+        return memory.load_each(self.b, dtype, [self.b.gep(element, self.operands[operand], i, flags="") for i in items])
+
+    # ---------------------------------------------------------------- stores
+
+    def leaf(self, shorts: dict[int, list[State]]) -> dict[int, list[State]]:
+        """The innermost point: values go into accumulators and to memory."""
+        result = dict(shorts)
+        for k, value in enumerate(self.nest.spec.body.results):
+            if k in shorts:
+                result[k] = self._stepped(k, value, shorts[k])
+            else:
+                on_vector = self.nest.vector >= 0
+                for copy in range(self.copies if on_vector else 1):
+                    self.write(k, self._value(value, copy, self.lanes if on_vector else 1), copy)
+        return result
+
+    def _stepped(self, k: int, value: Value, states: Sequence[State]) -> list[State]:
+        lanes = self.state_lanes(k)
+        across = self.nest.register_level(self.nest.stores[k]) <= self.nest.vector
+        mask = memory.mask_vector(self.b, self._mask, lanes) if across else None
+        reducer = self.reducers[k]
+        return [
+            reducer.step(self.s, state, self._value(value, copy, lanes), mask) for copy, state in enumerate(states)
+        ]
+
+    def write(self, k: int, value: Lane, copy: int) -> None:
+        """A value (of one copy) to its place, or added to what is there."""
+        store = self.nest.stores[k]
+        stride = self._vector_stride(store.at) if value.lanes > 1 else 0
+        address = self._address(f"result{k}", store.at, copy * value.lanes * stride)
+        mask = self._mask if value.lanes > 1 else None
+        if self.nest.accumulates_in_memory(store):
+            old = memory.load(self.b, value.dtype, address, stride, value.lanes, mask)
+            value = combine(self.s, store.kind, old, value)
+        memory.store(self.b, value, address, stride, mask)
+
+
+# ------------------------------------------------------------------ analysis
+
+
+def _coefficient(terms: tuple[tuple[int, int], ...], level: int) -> int:
+    return next((c for axis, c in terms if axis == level), 0)
+
+
+def _used(nest: Nest) -> set[Value]:
+    """Values that some store needs."""
+    body = nest.spec.body
+    used = set(body.results)
+    for op in reversed(body.ops):
+        if op.results[0] in used:
+            used.update(op.operands)
+    return used
+
+
+def _schedule(nest: Nest) -> dict[int, list[Value]]:
+    """Values by the number of loops they need, each list in the body's order."""
+    used, table = _used(nest), dict[int, list[Value]]()
+    body = nest.spec.body
+    for value in (*body.params, *(op.results[0] for op in body.ops)):
+        if value in used:
+            table.setdefault(nest.level(value), []).append(value)
+    return table
+
+
+def _read_by_vectors(nest: Nest) -> set[Value]:
+    """Values that are the same in all lanes but are used beside vectors."""
+    if nest.vector < 0:
+        return set()
+    body = nest.spec.body
+    read = set(body.results)
+    for op in body.ops:
+        if nest.on_vector(op.results[0]):
+            read.update(op.operands)
+    return {value for value in read if not nest.on_vector(value)}

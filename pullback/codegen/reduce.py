@@ -1,0 +1,237 @@
+"""Accumulators of reductions: states in registers, merged pairwise, closed into one number.
+
+A sum of floats runs in short states, a few additions each, in several copies and lanes at once. Short states are added
+up in a long state with the rounding error carried along (Knuth's two-sum), so the error of the whole is that of one
+short run and does not grow with the length: below that of NumPy's pairwise sum. Other reductions need one state only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, nan
+
+import numpy as np
+
+from pullback.codegen.casts import cast_lane
+from pullback.codegen.elementary import extremum, integer_extremum
+from pullback.codegen.lane import F16, Lane, element_type
+from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of, vector_type, with_element
+from pullback.codegen.scalars import Scalars
+from pullback.ir.kernel import StoreKind
+from pullback.ir.types import BOOL, F32, DType, real_dtype
+
+State = tuple[V, ...]
+"""Parts of a short state: the number (re, im); of a float extremum the number and whether a NaN was met."""
+
+SHORT_RUN = 16
+"""Turns that a short state runs, where there are many."""
+
+
+@dataclass(frozen=True)
+class Long:
+    """Merged short states: their sum and, from the second on, the rounding errors of adding them up."""
+
+    total: State
+    errors: State = ()
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """How one store accumulates.
+
+    kind : sum, prod, max, min, any, all
+    dtype : of the result
+    """
+
+    kind: StoreKind
+    dtype: DType
+
+    @property
+    def work_dtype(self) -> DType:
+        """What is accumulated: float32 for float16."""
+        return F32 if self.dtype == F16 else self.dtype
+
+    @property
+    def compensates(self) -> bool:
+        """Does the long state carry rounding errors."""
+        return self.kind == "sum" and self.dtype.kind in "fc"
+
+    @property
+    def _tracks_nan(self) -> bool:
+        return self.kind in ("max", "min") and self.dtype.kind == "f"
+
+    # ---------------------------------------------------------------- short states
+
+    def identity(self, lanes: int) -> State:
+        """The state of nothing."""
+        type_ = vector_type(element_type(self.work_dtype), lanes)
+        if self.kind == "sum":
+            zero = const(type_, -0.0 if self.dtype.kind in "fc" else 0)  # -0.0 + x is x, also for x = -0.0
+            return (zero, zero) if self.dtype.kind == "c" else (zero,)
+        if self.kind == "prod":
+            return (const(type_, 1), const(type_, 0)) if self.dtype.kind == "c" else (const(type_, 1),)
+        if self._tracks_nan:
+            return const(type_, -inf if self.kind == "max" else inf), const(with_element(type_, "i1"), 0)
+        return (const(type_, lowest_or_highest(self.kind, self.dtype)),)
+
+    def step(self, s: Scalars, state: State, value: Lane, mask: V | None = None) -> State:
+        """The state with one more value, in lanes where `mask` holds."""
+        work = cast_lane(s.b, value, self.work_dtype)
+        if self._tracks_nan:
+            new = self._extremum_step(s.b, state, work.re)
+        else:
+            new = self._combined(s, state, work.parts)
+        if mask is None:
+            return new
+        return tuple(s.b.select(mask, after, before) for after, before in zip(new, state, strict=True))
+
+    def _extremum_step(self, b: FunctionBuilder, state: State, x: V) -> State:
+        best, met = state
+        predicate = "ogt" if self.kind == "max" else "olt"
+        return b.select(b.fcmp(predicate, x, best), x, best), b.or_(met, b.fcmp("uno", x, x))
+
+    def merge(self, s: Scalars, one: State, other: State) -> State:
+        """Both states in one."""
+        if not self._tracks_nan:
+            return self._combined(s, one, other)
+        best, _ = self._extremum_step(s.b, one, other[0])
+        return best, s.b.or_(one[1], other[1])
+
+    def merge_all(self, s: Scalars, states: Sequence[State]) -> State:
+        """All states in one, pairwise."""
+        rest = list(states)
+        while len(rest) > 1:
+            pairs = [self.merge(s, rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
+            rest = pairs + rest[len(pairs) * 2 :]
+        return rest[0]
+
+    def _combined(self, s: Scalars, one: State, other: State) -> State:
+        lane = combine(s, self.kind, Lane(self.work_dtype, *one), Lane(self.work_dtype, *other))
+        return lane.parts
+
+    # ---------------------------------------------------------------- long states
+
+    def add_long(self, s: Scalars, long: Long | None, short: State) -> Long:
+        """The long state with one more short one; None is empty."""
+        if long is None:
+            return Long(short)
+        if not self.compensates:
+            return Long(self.merge(s, long.total, short))
+        old_errors = long.errors or tuple(const(part.type, 0.0) for part in long.total)
+        totals, errors = [], []
+        for total, x, error in zip(long.total, short, old_errors, strict=True):
+            new, lost = _two_sum(s.b, total, x)
+            totals.append(new)
+            errors.append(s.b.fadd(error, lost))
+        return Long(tuple(totals), tuple(errors))
+
+    def merge_long(self, s: Scalars, one: Long | None, other: Long | None) -> Long | None:
+        """Both long states in one."""
+        if one is None or other is None:
+            return one or other
+        merged = self.add_long(s, one, other.total)
+        if not other.errors:
+            return merged
+        return Long(merged.total, tuple(s.b.fadd(x, y) for x, y in zip(merged.errors, other.errors, strict=True)))
+
+    def carried(self, long: Long | None, lanes: int) -> State:
+        """The parts of a long state in full, for a loop to carry."""
+        total = long.total if long else self.identity(lanes)
+        if not self.compensates:
+            return total
+        return total + ((long.errors if long else ()) or tuple(const(part.type, 0.0) for part in total))
+
+    def uncarried(self, parts: State) -> Long:
+        """The long state of `carried` parts."""
+        if not self.compensates:
+            return Long(parts)
+        half = len(parts) // 2
+        return Long(parts[:half], parts[half:])
+
+    def carried_width(self) -> int:
+        """Number of carried parts."""
+        return len(self.carried(None, 1))
+
+    # ---------------------------------------------------------------- results
+
+    def close(self, s: Scalars, long: Long | None, lanes: int, across: bool) -> Lane:
+        """The reduced number: with `across` one for all lanes, else one for each."""
+        state = self.identity(lanes) if long is None else self._corrected(s.b, long)
+        if across:
+            while lanes_of(state[0].type) > 1:
+                state = self._halved(s, state)
+        if self._tracks_nan:
+            best, met = state
+            return cast_lane(s.b, Lane(self.work_dtype, s.b.select(met, nan, best)), self.dtype)
+        return cast_lane(s.b, Lane(self.work_dtype, *state), self.dtype)
+
+    @staticmethod
+    def _corrected(b: FunctionBuilder, long: Long) -> State:
+        """Totals plus errors, where that is a number: an infinite total has a NaN beside it."""
+        if not long.errors:
+            return long.total
+        parts = []
+        for total, error in zip(long.total, long.errors, strict=True):
+            better = b.fadd(total, error)
+            useful = b.fcmp("one", error, 0.0)  # false for NaN; and adding 0.0 would lose the sign of -0.0
+            parts.append(b.select(useful, better, total))
+        return tuple(parts)
+
+    def _halved(self, s: Scalars, state: State) -> State:
+        lanes = lanes_of(state[0].type) // 2
+        low = tuple(_lanes_from(s.b, part, 0, lanes) for part in state)
+        high = tuple(_lanes_from(s.b, part, lanes, lanes) for part in state)
+        return self.merge(s, low, high)
+
+
+def combine(s: Scalars, kind: StoreKind, one: Lane, other: Lane) -> Lane:
+    """Two partial results in one."""
+    dtype = one.dtype
+    match kind:
+        case "sum" if dtype != BOOL:
+            return s.binary("add", one, other)
+        case "prod" if dtype != BOOL:
+            return s.binary("mul", one, other)
+        case "any" | "sum":
+            return Lane(dtype, s.b.or_(one.re, other.re))
+        case "all" | "prod":
+            return Lane(dtype, s.b.and_(one.re, other.re))
+    larger = kind == "max"
+    if dtype == BOOL:
+        return Lane(dtype, s.b.or_(one.re, other.re) if larger else s.b.and_(one.re, other.re))
+    if dtype.kind == "f" and dtype != F16:
+        return Lane(dtype, extremum(s.b, "ogt" if larger else "olt", one.re, other.re))
+    if dtype.kind in "iu":
+        return Lane(dtype, integer_extremum(s.b, dtype, larger, one.re, other.re))
+    return s.math("maximum" if larger else "minimum", one, other)
+
+
+def lowest_or_highest(kind: StoreKind, dtype: DType) -> float:
+    """The identity of an extremum, or of `any` and `all`."""
+    if dtype == BOOL:
+        return int(kind in ("min", "all"))
+    if dtype.kind == "f":
+        return -inf if kind == "max" else inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if kind == "max" else limits.max)
+
+
+def identity_number(kind: StoreKind, dtype: DType, empty: bool = False) -> float:
+    """The result of reducing nothing; the one to start from in memory keeps the sign of a sum of -0.0."""
+    if kind == "sum":
+        return -0.0 if real_dtype(dtype).kind == "f" and not empty else 0
+    return 1 if kind == "prod" else lowest_or_highest(kind, dtype)
+
+
+def _two_sum(b: FunctionBuilder, x: V, y: V) -> tuple[V, V]:
+    total = b.fadd(x, y)
+    of_y = b.fsub(total, x)
+    of_x = b.fsub(total, of_y)
+    return total, b.fadd(b.fsub(x, of_x), b.fsub(y, of_y))
+
+
+def _lanes_from(b: FunctionBuilder, x: V, start: int, count: int) -> V:
+    if count == 1:
+        return b.extract(x, start)
+    return b.shuffle(x, x, range(start, start + count))

@@ -1,0 +1,100 @@
+"""What a kernel computes, apart from where its buffers are: equal kernels are emitted once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pullback.ir.graph import Op, Region, Value
+from pullback.ir.index import Affine
+from pullback.ir.kernel import Load, Store
+from pullback.ir.types import Shape, TensorType
+
+CHEAP, SLOW, CALL = 1, 5, 24
+"""Rough cost of a body op in vector instructions: arithmetic, a division or root, a transcendental function."""
+
+_FREE = frozenset({"constant", "stop_gradient", "within", "index", "real", "imag", "complex"})
+_SLOW = frozenset({"div", "sqrt", "floor_divide", "mod", "fmod", "integer_pow", "nextafter", "load_at"})
+_CHEAP = frozenset(
+    "add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign select cast conj invert isnan isinf "
+    "isfinite signbit equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor left_shift "
+    "right_shift".split()
+)
+
+
+def weight_of(op: Op) -> int:
+    """The rough cost of one body op."""
+    name = op.name
+    if name in _FREE:
+        return 0
+    if name in _CHEAP:
+        return CHEAP
+    return SLOW if name in _SLOW else CALL
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpec:
+    """A kernel op without its values.
+
+    space : sizes of the loop axes
+    loads, stores : as the op's attributes
+    operands : types of the buffers read
+    body : the scalar program
+    weight : rough cost of one point in vector instructions
+    """
+
+    space: Shape
+    loads: tuple[Load, ...]
+    stores: tuple[Store, ...]
+    operands: tuple[TensorType, ...]
+    body: Region
+    weight: int = field(default=0)
+
+    @property
+    def points(self) -> int:
+        total = 1
+        for n in self.space:
+            total *= n
+        return total
+
+    def key(self) -> Hashable:
+        """Equal for kernels whose code is the same."""
+        return (self.space, self.loads, self.stores, self.operands, body_key(self.body))
+
+
+def kernel_spec(op: Op) -> KernelSpec:
+    """The spec of a `kernel` op."""
+    attrs, body = op.attrs, op.regions[0]
+    return make_spec(attrs["space"], attrs["loads"], attrs["stores"], tuple(v.type for v in op.operands), body)
+
+
+def make_spec(
+    space: Shape, loads: tuple[Load, ...], stores: tuple[Store, ...], operands: tuple[TensorType, ...], body: Region
+) -> KernelSpec:
+    """A spec with its weight worked out."""
+    weight = sum(weight_of(op) for op in body.ops) + len(loads) + len(stores)
+    return KernelSpec(space, loads, stores, operands, body, weight)
+
+
+def body_key(body: Region) -> Hashable:
+    """The program's text in a form that hashes: op names, attributes, operand numbers."""
+    numbers: dict[Value, int] = {param: k for k, param in enumerate(body.params)}
+    lines = []
+    for op in body.ops:
+        lines.append((op.name, op.attrs.key(), tuple([numbers[v] for v in op.operands])))
+        numbers[op.results[0]] = len(numbers)
+    return (tuple(p.type.dtype for p in body.params), tuple(lines), tuple(numbers[v] for v in body.results))
+
+
+def remap(at: Affine, table: Mapping[int, int | None]) -> Affine:
+    """`at` over other axes: axis a becomes table[a]; None drops the axis."""
+    terms = [(table[axis], c) for axis, c in at.terms]
+    return Affine(at.offset, tuple(sorted((axis, c) for axis, c in terms if axis is not None)))
+
+
+def spec_affines(spec: KernelSpec) -> Iterator[Affine]:
+    """Every position that the kernel reads or writes."""
+    for load in spec.loads:
+        yield load.at
+    for store in spec.stores:
+        yield store.at
