@@ -56,7 +56,8 @@ def process_address(name: str) -> int | None:
 @lru_cache(maxsize=1)
 def array_api() -> ctypes.Array[ctypes.c_void_p]:
     """NumPy's table of C functions."""
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    get = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))
     table = get(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
     return (ctypes.c_void_p * (max(_ARRAY_API_SLOTS.values()) + 1)).from_address(table)
 
