@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from pullback.codegen.llvm import FunctionBuilder, Module, V, const
 from pullback.codegen.object import ArgSpec, DictOf, Kind, Layout, ListOf, Node, ResultSpec, Signature, Static, TupleOf
 from pullback.errors import CodegenError
@@ -34,11 +36,11 @@ _ATTRIBUTES = "noinline optnone nounwind"
 _NULL = V("null", "ptr")
 _ARRAY_BEHAVED = 0x0101
 _EXACT_INTEGER = 1 << 53
-_FLOAT_NAMES = {2: "half", 4: "float", 8: "double"}
+_FLOAT_NAMES = {4: "float", 8: "double"}
 
 
 def llvm_scalar(dtype: DType) -> str:
-    """The LLVM type of one real number of `dtype` in memory."""
+    """The LLVM type of one integer or one real number (not float16) of `dtype`."""
     return _FLOAT_NAMES[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
 
 
@@ -509,8 +511,8 @@ class _Entry:
 
 
 def require_number(type_: TensorType, kind: Kind, dtype_kinds: str) -> None:
-    """Raise unless a Python number of `kind` can stand for `type_`."""
-    if type_.shape or type_.dtype.kind not in dtype_kinds:
+    """Raise unless a Python number of `kind` can stand for `type_`. float16 cannot: conversion needs library calls."""
+    if type_.shape or type_.dtype.kind not in dtype_kinds or type_.dtype == np.float16:
         raise CodegenError(f"a Python {kind} cannot stand for {type_}")
 
 

@@ -68,7 +68,10 @@ def copying_kernel(signature: Signature, sources: Sequence[int] | None = None) -
     """Result k is the bytes of argument `sources[k]` (default: k)."""
     results = signature.result_leaves()
     chosen = range(len(results)) if sources is None else sources
-    body = [_copy(number, source, spec.type.nbytes) for number, (source, spec) in enumerate(zip(chosen, results))]
+    body = [
+        _copy(number, source, spec.type.nbytes)
+        for number, (source, spec) in enumerate(zip(chosen, results, strict=False))
+    ]
     return "\n".join(["define i64 @kernel(ptr %args, ptr %results, ptr %arena) {", "entry:", *body, "  ret i64 0", "}"])
 
 
@@ -115,9 +118,7 @@ def build(
 ) -> Compiled:
     """Compile and load; the default kernel copies each argument to the result of its number."""
     chosen = runtime or native_runtime()
-    return chosen.load(
-        compiled_object(signature, kernel, chosen.layout, arena_bytes, releases_gil, symbols), objects
-    )
+    return chosen.load(compiled_object(signature, kernel, chosen.layout, arena_bytes, releases_gil, symbols), objects)
 
 
 def compiled_object(
