@@ -1,7 +1,7 @@
 """Fusion: an optimised function becomes a planned one, in which elementwise work, views and reductions are kernels.
 
-`table` says of each value when it can be had; `sweep` walks backward and decides what each kernel computes, stores and loads
-(`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices); `bodies` and `schedule` write the result.
+`table` says of each value when it can be had; `sweep` walks backward and decides what each kernel computes, stores and
+loads (`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices); `bodies` and `schedule` write it out.
 """
 
 from dataclasses import replace

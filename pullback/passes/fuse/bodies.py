@@ -1,4 +1,4 @@
-"""From the nodes of a kernel to a `kernel` op: independent parts come apart, axes are merged, the body is written out."""
+"""From the nodes of a kernel to a `kernel` op: independent parts come apart, axes merge, the body is written out."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -296,11 +296,15 @@ class _Body:
         return value if value.type.dtype == dtype else self._emit("cast", tensor_type(dtype), value, dtype=dtype)
 
     def _gather(self, node: Node, idx: Value) -> Value:
+        op = node.info.op
+        assert op is not None
+        data = self._memory(node.info.inputs[0])
+        n, dtype = data.type.shape[op.attrs["axis"]], data.type.dtype
+        if n != data.type.size:  # `load_at` keeps within the array; an index out of range must stay in its row
+            idx = self._emit("clip", _INT, idx, self._integer(0), self._integer(n - 1))
         if node.scale != 1:
             idx = self._emit("mul", _INT, idx, self._integer(node.scale))
         place = self._position(self._axes.affine(node.at), idx)
-        data = self._memory(node.info.inputs[0])
-        dtype = data.type.dtype
         return self._emit("load_at", tensor_type(dtype), place, operand=self._operand(data), dtype=dtype)
 
     def _emit(self, name: str, type: TensorType, *args: Value, **attrs: object) -> Value:

@@ -5,7 +5,6 @@ from itertools import islice
 
 from pullback.ir.index import Affine, Bound, axis_index
 from pullback.ir.types import Shape
-from pullback.passes.fuse.cost import BODY_LIMIT
 from pullback.passes.fuse.kernels import Kernel, Node
 from pullback.passes.fuse.maps import Index, Map, covers, simplify_bounds
 from pullback.passes.fuse.table import Info, Kind
@@ -38,7 +37,7 @@ class Homes:
         return self._at(info, info.ready, deadline)
 
     def for_reduction(self, operand: Info, result: Info, deadline: int) -> Home:
-        """A kernel to reduce `operand` in, and the map of its elements there; bounded if zeros beside them do no harm."""
+        """A kernel to reduce `operand` in, and the map of its elements; bounded if zeros beside them do no harm."""
         low = result.ready - 1
         assert result.op is not None
         axes = result.op.attrs["axes"]
@@ -60,7 +59,7 @@ class Homes:
     # ------------------------------------------------------------------ spaces
 
     def canonical(self, info: Info) -> tuple[Shape, Index]:
-        """The space of a kernel made for the value, and the value's index there; transposes keep the operand's order."""
+        """The space of a kernel made for the value, and its index there; transposes keep the operand's order."""
         perms = []
         while info.kind == Kind.VIEW and info.op is not None and info.op.name == "transpose":
             perms.append(info.op.attrs["perm"])
@@ -147,7 +146,7 @@ def _separates(m: Map, axes: tuple[int, ...]) -> bool:
 
 
 def _fits(kernel: Kernel, low: int, high: int) -> bool:
-    return low <= kernel.time <= high and kernel.weight <= BODY_LIMIT
+    return low <= kernel.time <= high and not kernel.full
 
 
 def _is_slightly_larger(space: Shape, wanted: Shape) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.ir.index import Affine
 from pullback.ir.kernel import StoreKind
 from pullback.ir.types import Shape
+from pullback.passes.fuse.cost import BODY_LIMIT
 from pullback.passes.fuse.maps import Bounds, Index, Map, Maps
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Form(IntEnum):
     LOAD = 6
     INDEX = 7  # an integer, affine in the loop indices (`at`)
     NUMBER = 8
-    GATHER = 9  # element at + args[0] * scale of the array that is args' info's first operand
+    GATHER = 9  # element at + args[0] * scale of the op's first operand
     ZERO = 10
 
 
@@ -63,7 +64,7 @@ class Sink:
 class Kernel:
     """A loop nest over `space` at a time. `order` holds its nodes from last to first."""
 
-    __slots__ = ("maps", "nodes", "order", "sinks", "size", "space", "time", "weight")
+    __slots__ = ("full", "maps", "nodes", "order", "sinks", "size", "space", "time", "weight")
 
     def __init__(self, space: Shape, time: int) -> None:
         self.space = space
@@ -74,6 +75,14 @@ class Kernel:
         self.order: list[Node] = []
         self.sinks: list[Sink] = []
         self.weight = 0
+        self.full = False
+
+    def has_room(self, weight: int) -> bool:
+        """Whether so many more instructions fit. A body that once had no room takes nothing more, however light, lest
+        heavy values be stored one by one while the light ops between them go on."""
+        if self.weight + weight > BODY_LIMIT:
+            self.full = True
+        return not self.full
 
     def demand(self, info: "Info", m: Map) -> Node:
         """The node of `info` at `m`; a new one waits on the info's list until the sweep comes to it."""

@@ -81,7 +81,7 @@ class Maps:
         return self.intern(index, None, m.bounds) if index is not None else self.intern(None, flat, m.bounds)
 
     def pieces(self, op: Op, m: Map) -> list[tuple[int, Map, Bounds]]:
-        """What a view op reads: operand, map into it, and the bounds that this piece adds; without pieces never read."""
+        """What a view op reads: operand, map into it, bounds that this piece adds; without pieces never read."""
         if op.name == "reshape":
             return [(0, self.through_reshape(m, op.results[0].type.shape, op.operands[0].type.shape), ())]
         if not op.results[0].type.size:

@@ -18,7 +18,9 @@ class Task:
 
     __slots__ = ("followers", "makes", "op", "part", "position", "reads", "waits")
 
-    def __init__(self, position: int, reads: Iterable[Info], makes: list[Info], op: Op | None, part: Part | None) -> None:
+    def __init__(
+        self, position: int, reads: Iterable[Info], makes: list[Info], op: Op | None, part: Part | None
+    ) -> None:
         self.position = position
         self.reads = reads
         self.makes = makes
@@ -41,7 +43,9 @@ def planned_region(region: Region, table: Table, kernels: list[Kernel], inner: M
 
 
 def _kernel_tasks(kernels: list[Kernel]) -> list[Task]:
-    parts = [part for kernel in kernels if kernel.sinks for part in parts_of(kernel)]
+    for kernel in kernels:
+        kernel.sinks.sort(key=lambda s: s.info.position)
+    parts = [part for kernel in kernels for part in parts_of(kernel)]
     return [Task(p.position(), p.reads(), [s.info for s in p.sinks], None, p) for p in parts]
 
 
@@ -49,11 +53,16 @@ def _op_tasks(region: Region, table: Table) -> list[Task]:
     tasks = []
     for position, op in enumerate(region.ops):
         results = [table.infos[v] for v in op.results]
-        kept = any(r.hard or r.demands for r in results) or has_effect(op)
-        first = results[0] if results else None
-        if kept and (first is None or first.kind == Kind.GIVEN or first.aliased or (first.kind == Kind.NUMBER and first.hard)):
+        if has_effect(op) or any(_is_op(r) for r in results):
             tasks.append(Task(position, [table.infos[v] for v in op.operands], results, op, None))
     return tasks
+
+
+def _is_op(info: Info) -> bool:
+    """Whether the value is wanted as the result of an op that is no kernel."""
+    if info.kind == Kind.GIVEN:
+        return info.hard or bool(info.demands)
+    return info.hard and (info.aliased or info.kind == Kind.NUMBER)
 
 
 def _in_order(tasks: list[Task]) -> Iterable[Task]:

@@ -14,7 +14,7 @@ from pullback.ir.kernel import StoreKind
 from pullback.ir.opdef import Reduce
 from pullback.ir.types import Shape
 from pullback.passes.base import has_effect
-from pullback.passes.fuse.cost import BODY_LIMIT, KERNEL, load_cost, trip_cost
+from pullback.passes.fuse.cost import KERNEL, load_cost, trip_cost
 from pullback.passes.fuse.homes import Homes, is_host
 from pullback.passes.fuse.kernels import Form, Kernel, Node, Sink, positions
 from pullback.passes.fuse.maps import Index, Map, UnmappableError, needed_bounds
@@ -53,7 +53,7 @@ class Sweep:
                     infos[operand].require(ready - 1)
             for result in results:
                 self._load_all(result.demands)
-        for param in self.region.params:
+        for param in reversed(self.region.params):
             self._load_all(infos[param].demands)
 
     def _ready(self, operands: Sequence[Value], results: Sequence[Info]) -> int:
@@ -86,7 +86,8 @@ class Sweep:
             self._inline_all(info.demands)
 
     def _settle_reduction(self, info: Info) -> None:
-        assert info.op is not None and isinstance(info.op.opdef.lower, Reduce)
+        assert info.op is not None
+        assert isinstance(info.op.opdef.lower, Reduce)
         deadline = min([info.deadline, *(n.kernel.time - 1 for n in info.demands)])
         operand = info.inputs[0]
         axes: tuple[int, ...] = info.op.attrs["axes"]
@@ -154,13 +155,14 @@ class Sweep:
     def _is_doubtful(self, info: Info, node: Node) -> bool:
         """Whether even a single reader may better load the value: it is small and costly, or the body is full."""
         kernel = node.kernel
-        full = kernel.weight + info.weight > BODY_LIMIT and info.ready < kernel.time
-        return full or (info.own > 0.1 and 2 * info.size <= kernel.size)
+        if info.ready < kernel.time and not kernel.has_room(info.weight):
+            return True
+        return (info.own > 0.1 and 2 * info.size <= kernel.size)
 
     def _inline_cost(self, node: Node) -> float:
         """Nanoseconds to compute the value in the kernel of `node`, beside what it computes or loads already."""
         info, kernel = node.info, node.kernel
-        if kernel.weight + info.weight > BODY_LIMIT:
+        if not kernel.has_room(info.weight):
             return 1e6 * kernel.size
         cost = info.own
         for operand in info.inputs:

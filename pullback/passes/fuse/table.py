@@ -90,7 +90,8 @@ class Table:
     """All values of a region, with times from a walk in order.
 
     Kernels are placed at times 0, 1, 2...: each loads only what kernels of earlier times store, so kernels of one time
-    and one space can be merged without asking for cycles. An op that is no kernel runs just before its results are ready.
+    and one space can be merged without asking for cycles. An op that is no kernel runs just before the time its results
+    are ready.
     """
 
     def __init__(self, region: Region, cuts: Mapping[Value, Cut]) -> None:
