@@ -25,7 +25,7 @@ OLDEST = (3, 11)
 # name: (what pip installs, what Python runs, what it is for)
 COMMANDS = {
     "demo": (".", ["-m", "pullback", "demo"], "train two models on handwritten digits with compiled gradients"),
-    "test": (".[dev]", ["-m", "pytest", "-q", "-n", "2"], "run the test suite"),
+    "test": (".[dev]", ["-m", "pytest", "-n", "2"], "run the test suite"),
 }
 
 
