@@ -1,4 +1,8 @@
-"""The systems compared, one module each, imported only when it is asked for and its package is there."""
+"""The systems compared, one module each, imported only when it is asked for and its package is there.
+
+Each of those modules gets its package by `importlib.import_module`, which has no types: so a type check says the same
+whether the package is installed or not.
+"""
 
 import importlib
 from collections.abc import Callable

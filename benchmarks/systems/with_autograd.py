@@ -1,14 +1,12 @@
 """HIPS autograd: the NumPy function on its wrapped NumPy, operation by operation."""
 
+import importlib
 from typing import Any
-
-import autograd
-import autograd.numpy
-import autograd.scipy.special
 
 from ..workload import Library, Prepared, Workload, gradients_alone, value_and_gradients
 
-AUTOGRAD = Library(autograd.numpy, autograd.scipy.special)
+autograd: Any = importlib.import_module("autograd")
+AUTOGRAD = Library(importlib.import_module("autograd.numpy"), importlib.import_module("autograd.scipy.special"))
 
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:

@@ -4,17 +4,16 @@
 `prepare_with_numpy` takes NumPy arrays and gives NumPy arrays, as pullback does.
 """
 
+import importlib
 from typing import Any
 
-import jax
-import jax.numpy
-import jax.scipy.special
 import numpy as np
 
 from ..workload import Library, Prepared, Workload, gradients_alone, value_and_gradients
 
+jax: Any = importlib.import_module("jax")
 jax.config.update("jax_enable_x64", True)
-JAX = Library(jax.numpy, jax.scipy.special)
+JAX = Library(jax.numpy, importlib.import_module("jax.scipy.special"))
 
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:

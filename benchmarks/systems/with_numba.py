@@ -3,24 +3,24 @@
 The rest of the workloads have no row for it.
 """
 
+import importlib
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..workload import Prepared, Workload, gradients_alone, value_and_gradients
 
+numba: Any = importlib.import_module("numba")
 
-@numba.njit
-def scalar(x):
+
+def scalar(x: Any) -> Any:
     bell = math.exp(-0.5 * x * x)
     value = math.sin(x) * bell
     return value, (math.cos(x) * bell - x * value,)
 
 
-@numba.njit
-def three_vector(x):
+def three_vector(x: Any) -> Any:
     value, gradient = 0.0, np.empty_like(x)
     for i in range(x.size):
         sine = math.sin(x[i])
@@ -29,8 +29,7 @@ def three_vector(x):
     return value, (gradient,)
 
 
-@numba.njit
-def rosenbrock(x):
+def rosenbrock(x: Any) -> Any:
     value, gradient = 0.0, np.zeros_like(x)
     for i in range(x.size - 1):
         rise, left = x[i + 1] - x[i] * x[i], 1.0 - x[i]
@@ -40,8 +39,7 @@ def rosenbrock(x):
     return value, (gradient,)
 
 
-@numba.njit(parallel=True)
-def chain(x):
+def chain(x: Any) -> Any:
     value, gradient = 0.0, np.empty_like(x)
     for i in numba.prange(x.size):
         grown = math.exp(x[i])
@@ -53,8 +51,7 @@ def chain(x):
     return value, (gradient,)
 
 
-@numba.njit(parallel=True)
-def black_scholes(spot, strike, years, rate, volatility):
+def black_scholes(spot: Any, strike: Any, years: Any, rate: Any, volatility: Any) -> Any:
     value = 0.0
     delta, theta = np.empty_like(spot), np.empty_like(spot)
     rho, vega = np.empty_like(spot), np.empty_like(spot)
@@ -72,8 +69,7 @@ def black_scholes(spot, strike, years, rate, volatility):
     return value, (delta, theta, rho, vega)
 
 
-@numba.njit(parallel=True)
-def pairwise_energy(positions, masses):
+def pairwise_energy(positions: Any, masses: Any) -> Any:
     value, gradient = 0.0, np.zeros_like(positions)
     for i in numba.prange(masses.size):
         fx, fy, fz = 0.0, 0.0, 0.0
@@ -88,8 +84,7 @@ def pairwise_energy(positions, masses):
     return value, (gradient,)
 
 
-@numba.njit
-def logistic_regression(weights, inputs, signs):
+def logistic_regression(weights: Any, inputs: Any, signs: Any) -> Any:
     value, gradient = 0.0, np.zeros_like(weights)
     for i in range(signs.size):
         margin = 0.0
@@ -103,15 +98,13 @@ def logistic_regression(weights, inputs, signs):
     return value / signs.size, (gradient,)
 
 
+SERIAL = (scalar, three_vector, rosenbrock, logistic_regression)
+PARALLEL = (chain, black_scholes, pairwise_energy)
+
 # By the name of the workload's function.
 BY_HAND: dict[str, Any] = {
-    "scalar": scalar,
-    "three_vector": three_vector,
-    "rosenbrock": rosenbrock,
-    "chain": chain,
-    "black_scholes": black_scholes,
-    "pairwise_energy": pairwise_energy,
-    "logistic_regression": logistic_regression,
+    **{function.__name__: numba.njit(function) for function in SERIAL},
+    **{function.__name__: numba.njit(parallel=True)(function) for function in PARALLEL},
 }
 
 
