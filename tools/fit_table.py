@@ -68,6 +68,10 @@ def series(coefficient: Callable[[int], mpf], x: mpf, terms: int = 60) -> mpf:
     return mp.fsum(coefficient(k) * x**k for k in range(terms))
 
 
+def log2_third(z: mpf) -> mpf:
+    return series(lambda k: 2 / mp.log(2) / (2 * k + 5), z, 100)
+
+
 LN2_HALF = 0.3467  # half of log(2), and room for a rounded quotient
 QUARTER_PI = 0.7856
 
@@ -123,6 +127,33 @@ FITS: tuple[Fit | Pieces, ...] = (
         lambda z: z / 2,
         7,
         4,
+    ),
+    Fit(
+        "LOG2_THIRD",
+        "(log2(m) - 2 s (1 + z / 3) / log(2)) / (s z**2) with s and z as above",
+        log2_third,
+        (0, 0.02944),
+        lambda z: z * z / 2.885,
+        8,
+        0,
+    ),
+    Fit(
+        "LOG2_SHORT",
+        "the same for a double that becomes a float",
+        log2_third,
+        (0, 0.02944),
+        lambda z: z * z / 2.885,
+        3,
+        0,
+    ),
+    Fit(
+        "EXP2_SHORT",
+        "(2**x - 1) / x, |x| <= 1/2, for a double that becomes a float",
+        lambda x: mp.expm1(x * mp.log(2)) / x,
+        (-0.5001, 0.5001),
+        lambda x: x * mpf(2) ** -x,
+        7,
+        0,
     ),
     Fit(
         "SIN_TAIL",

@@ -78,6 +78,42 @@ LOG_TAIL: Coefficients = {
     ),
 }
 
+# (log2(m) - 2 s (1 + z / 3) / log(2)) / (s z**2) with s and z as above
+LOG2_THIRD: Coefficients = {
+    "double": (  # error 2**-73.5
+        0.5770780163555851,
+        0.4121985831113458,
+        0.32059889791275925,
+        0.2623081986621835,
+        0.22195226999355852,
+        0.19240133890976302,
+        0.16845112678138907,
+        0.17282091076641795,
+    ),
+}
+
+# the same for a double that becomes a float
+LOG2_SHORT: Coefficients = {
+    "double": (  # error 2**-36.8
+        0.5770802118502603,
+        0.4118480698305828,
+        0.33785904113414195,
+    ),
+}
+
+# (2**x - 1) / x, |x| <= 1/2, for a double that becomes a float
+EXP2_SHORT: Coefficients = {
+    "double": (  # error 2**-32.0
+        0.6931471837993546,
+        0.24022650919802582,
+        0.055504004389423475,
+        0.009618057122877914,
+        0.0013341892820902567,
+        0.0001546128768925195,
+        1.3374896800066148e-05,
+    ),
+}
+
 # (sin(x) / x - 1) / z with z = x**2, |x| <= pi / 4
 SIN_TAIL: Coefficients = {
     "double": (  # error 2**-57.9

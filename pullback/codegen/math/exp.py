@@ -65,18 +65,23 @@ def exp(b: FunctionBuilder, x: V) -> V:
 def exp2(b: FunctionBuilder, x: V) -> V:
     limits = LIMITS[format_of(x).name]
     x = at_least(b, at_most(b, x, limits.highest2), limits.lowest2)
-    return exp2_of_pair(b, Pair(x, constant(x, 0.0)))
+    exponent = round_to_exponent(b, x, 1.0)
+    return scale_by(b, exp2_of_reduced(b, b.fsub(x, exponent.n), None), exponent)
 
 
 def exp2_of_pair(b: FunctionBuilder, x: Pair) -> V:
     """2**(hi + lo), for `hi` within the limits of exp2."""
-    limits = LIMITS[format_of(x.hi).name]
     exponent = round_to_exponent(b, x.hi, 1.0)
-    rest = b.fsub(x.hi, exponent.n)
-    r = b.fmul(rest, limits.ln2_hi)
-    lost = b.fma(rest, limits.ln2_hi, b.fneg(r))
-    lo = b.fma(x.lo, limits.ln2_hi, b.fma(rest, limits.ln2_lo, lost))
-    return scale_by(b, exp_of_reduced(b, r, lo), exponent)
+    rest = fast_two_sum(b, b.fsub(x.hi, exponent.n), x.lo)
+    return scale_by(b, exp2_of_reduced(b, rest.hi, rest.lo), exponent)
+
+
+def exp2_of_reduced(b: FunctionBuilder, x: V, lo: V | None) -> V:
+    """2**(x + lo) for |x| <= 1/2."""
+    limits = LIMITS[format_of(x).name]
+    r = b.fmul(x, limits.ln2_hi)
+    lost = b.fma(x, limits.ln2_lo, b.fma(x, limits.ln2_hi, b.fneg(r)))
+    return exp_of_reduced(b, r, lost if lo is None else b.fma(lo, limits.ln2_hi, lost))
 
 
 def exp_of_reduced(b: FunctionBuilder, r: V, lo: V | None) -> V:

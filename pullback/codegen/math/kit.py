@@ -322,7 +322,7 @@ def helper(
     """Call an internal function of the module, which `build` writes (its arguments are `params`) on first use."""
     if name not in b.module.functions:
         params = [(arg.type, f"x{i}") for i, arg in enumerate(args)]
-        build(b.module.function(name, result, params, "internal", "noinline cold memory(none)"))
+        build(b.module.function(name, result, params, "internal", "noinline optnone cold memory(none)"))
     return b.call(result, name, args)
 
 

@@ -19,8 +19,10 @@ from pullback.codegen.math.kit import (
     fast_two_sum,
     format_of,
     from_bits,
+    horner,
     polynomial,
     to_bits,
+    two_product,
     two_sum,
 )
 
@@ -40,6 +42,10 @@ class Split:
     k: V
     m: V
     raw: V
+
+    def shifted(self, b: FunctionBuilder, power: V) -> Split:
+        """The same times 2**power."""
+        return Split(b.fadd(self.k, power), self.m, self.raw)
 
 
 def split(b: FunctionBuilder, x: V) -> Split:
@@ -76,6 +82,45 @@ def log_of_parts(b: FunctionBuilder, k: V, f: V, f_lo: V | None) -> V:
     total = fast_two_sum(b, b.fmul(k, hi), f)
     rest = total.lo if f_lo is None else b.fadd(total.lo, f_lo)
     return b.fadd(total.hi, b.fsub(rest, correction))
+
+
+# 2 / log(2) and a third of it, each as a sum of two
+LOG2_FIRST = (2.8853900817779268, 4.0710547481862066e-17)
+LOG2_SECOND = (0.9617966939259756, 5.0577616648125907e-17)
+
+
+def log2_pair(b: FunctionBuilder, parts: Split) -> Pair:
+    """log2(x) of doubles with about 68 good bits.
+
+    s = (m - 1) / (m + 1) is kept as a pair through the first two terms of 2 atanh(s) / log(2); the others are small
+    enough for one number.
+    """
+    f = b.fsub(parts.m, 1.0)
+    below = fast_two_sum(b, constant(f, 2.0), f)
+    inverse = b.rfdiv(1.0, below.hi)
+    s = b.fmul(f, inverse)
+    s_lo = b.fmul(inverse, b.fma(b.fneg(s), below.lo, b.fma(b.fneg(s), below.hi, f)))
+    z = two_product(b, s, s)
+    z_lo = b.fma(b.fmul(s, 2.0), s_lo, z.lo)
+    factor_lo = b.fma(z.hi, polynomial(b, z.hi, c.LOG2_THIRD), LOG2_SECOND[1])
+    factor = fast_two_sum(b, constant(s, LOG2_SECOND[0]), factor_lo)
+    cube = two_product(b, z.hi, factor.hi)
+    cube_lo = b.fma(z.hi, factor.lo, b.fma(z_lo, factor.hi, cube.lo))
+    first = fast_two_sum(b, constant(s, LOG2_FIRST[0]), cube.hi)
+    first_lo = b.fadd(first.lo, b.fadd(cube_lo, LOG2_FIRST[1]))
+    product = two_product(b, s, first.hi)
+    product_lo = b.fma(s, first_lo, b.fma(s_lo, first.hi, product.lo))
+    total = fast_two_sum(b, parts.k, product.hi)
+    return fast_two_sum(b, total.hi, b.fadd(total.lo, product_lo))
+
+
+def log2_short(b: FunctionBuilder, parts: Split) -> V:
+    """log2(x) of doubles with 37 good bits, for what becomes a float."""
+    f = b.fsub(parts.m, 1.0)
+    s = b.fdiv(f, b.fadd(f, 2.0))
+    z = b.fmul(s, s)
+    series = horner(b, z, (LOG2_FIRST[0], LOG2_SECOND[0], *c.LOG2_SHORT["double"]))
+    return b.fma(s, series, parts.k)
 
 
 def patch_log_ends(b: FunctionBuilder, x: V, result: V) -> V:

@@ -6,7 +6,7 @@ done one by one.
 
 from __future__ import annotations
 
-from pullback.codegen.llvm import FunctionBuilder, V, const, element_of, lanes_of, undefined, with_element
+from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of, with_element
 from pullback.codegen.math.kit import (
     Pair,
     fast_two_sum,
@@ -42,22 +42,31 @@ def reduce_large(b: FunctionBuilder, x: V) -> tuple[V, V, V]:
 
 
 def write_lanes(b: FunctionBuilder) -> None:
-    """Do lane after lane in double precision."""
+    """Do lane after lane, through memory, in double precision."""
     (x,) = b.params
-    fmt = format_of(x)
-    columns = [undefined(x.type), undefined(x.type), undefined(with_element(x.type, fmt.integer))]
-    for lane in range(lanes_of(x.type)):
-        scalar = b.extract(x, lane) if x.type.startswith("<") else x
-        wide = scalar if fmt.name == "double" else b.cast("fpext", scalar, "double")
-        reduced = helper(b, "pb.reduce_large", REDUCED, [wide], write_scalar)
-        hi, lo, quadrant = (b.extract_value(reduced, i, t) for i, t in enumerate(("double", "double", "i64")))
-        if fmt.name == "float":
-            short = b.cast("fptrunc", hi, "float")
-            rest = b.fadd(b.fsub(hi, b.cast("fpext", short, "double")), lo)
-            hi, lo, quadrant = short, b.cast("fptrunc", rest, "float"), b.cast("trunc", quadrant, "i32")
-        for column, item in enumerate((hi, lo, quadrant)):
-            columns[column] = b.insert(columns[column], item, lane) if x.type.startswith("<") else item
-    b.ret_struct(*columns)
+    fmt, lanes = format_of(x), lanes_of(x.type)
+    size = fmt.bits // 8
+    angles = b.alloca(x.type)
+    columns = [(b.alloca(x.type), fmt.name), (b.alloca(x.type), fmt.name), (b.alloca(x.type), fmt.integer)]
+    b.store(x, angles, 64)
+    with b.loop(0, lanes) as loop:
+        item = b.load(fmt.name, b.gep(fmt.name, angles, loop.index), size)
+        for (column, type_), part in zip(columns, reduce_lane(b, item), strict=True):
+            b.store(part, b.gep(type_, column, loop.index), size)
+    b.ret_struct(*(b.load(with_element(x.type, type_), column, 64) for column, type_ in columns))
+
+
+def reduce_lane(b: FunctionBuilder, x: V) -> tuple[V, V, V]:
+    """hi, lo and quadrant of one angle, in its own format."""
+    short = x.type == "float"
+    wide = b.cast("fpext", x, "double") if short else x
+    reduced = helper(b, "pb.reduce_large", REDUCED, [wide], write_scalar)
+    hi, lo, quadrant = (b.extract_value(reduced, i, t) for i, t in enumerate(("double", "double", "i64")))
+    if not short:
+        return hi, lo, quadrant
+    rounded = b.cast("fptrunc", hi, "float")
+    rest = b.fadd(b.fsub(hi, b.cast("fpext", rounded, "double")), lo)
+    return rounded, b.cast("fptrunc", rest, "float"), b.cast("trunc", quadrant, "i32")
 
 
 def write_scalar(b: FunctionBuilder) -> None:
