@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from pullback.codegen import memory
-from pullback.codegen.lane import Lane, lane_constant, memory_type
+from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of
 from pullback.codegen.memory import Mask
 from pullback.codegen.nest import Nest
 from pullback.codegen.reduce import Reducer, State, combine
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import holds_statically, level_segments
+from pullback.codegen.unrolled import load_clamped
 from pullback.errors import CodegenError
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
@@ -38,7 +39,9 @@ class BodyEmitter:
     ragged : may a range of the vector level end within a vector, where its ends are not known
     """
 
-    def __init__(self, s: Scalars, nest: Nest, operands: Sequence[V], results: Sequence[V], ragged: bool = True) -> None:
+    def __init__(
+        self, s: Scalars, nest: Nest, operands: Sequence[V], results: Sequence[V], ragged: bool = True
+    ) -> None:
         self.s = s
         self.b: FunctionBuilder = s.b
         self.nest = nest
@@ -72,12 +75,13 @@ class BodyEmitter:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is computed inside is forgotten behind."""
-        streams, ranges, index = self._streams, list(self.ranges), list(self._index)
+        streams, ranges, index, shared = self._streams, list(self.ranges), list(self._index), self.s.shared
         self._env.append({})
         self._streams = dict(streams)
+        self.s.shared = None if shared is None else dict(shared)
         yield
         self._env.pop()
-        self._streams, self.ranges, self._index = streams, ranges, index
+        self._streams, self.ranges, self._index, self.s.shared = streams, ranges, index, shared
 
     def begin_vectors(self, lanes: int, copies: int, mask: Index | None) -> None:
         """Turns of the vector level follow; `mask` is the number of lanes that take part."""
@@ -167,7 +171,8 @@ class BodyEmitter:
             case "within":
                 return self._within(op, copy, lanes)
             case "load_at":
-                return self._loaded_at(op, copy, lanes)
+                flat = self._value(op.operands[0], copy, lanes)
+                return load_clamped(self.s, op, flat, self.operands, self.nest.spec)
         if not isinstance(op.opdef.lower, Scalar):
             raise CodegenError(f"{op.name} cannot stand in the body of a kernel")
         operands = [self._value(operand, copy, lanes) for operand in op.operands]
@@ -247,25 +252,15 @@ class BodyEmitter:
             address = self.b.select(holds, address, self.b.module.constant(_ZEROS))
             holds = True
         lane = memory.splat(self.b, memory.load(self.b, dtype, address), lanes)
-        return lane if holds is True else self.s.select(Lane(BOOL, holds), lane, lane_constant(dtype, 0, lanes))
+        if isinstance(holds, V):
+            return self.s.select(Lane(BOOL, holds), lane, lane_constant(dtype, 0, lanes))
+        return lane
 
     def _lane_mask(self, holds: V | bool, lanes: int) -> V:
         assert isinstance(holds, V)
         wide = memory.splat_value(self.b, holds, lanes) if lanes_of(holds.type) == 1 else holds
         tail = memory.mask_vector(self.b, self._mask, lanes)
         return wide if tail is None else self.b.and_(wide, tail)
-
-    def _loaded_at(self, op: Op, copy: int, lanes: int) -> Lane:
-        """Elements at computed positions, clamped into the operand."""
-        operand, dtype = op.attrs["operand"], op.results[0].type.dtype
-        size = self.nest.spec.operands[operand].size
-        if size == 0:
-            return lane_constant(dtype, 0, lanes)
-        flat = self._value(op.operands[0], copy, lanes).re
-        flat = self.b.intrinsic("smin", self.b.intrinsic("smax", flat, 0), size - 1)
-        items = [flat] if lanes == 1 else [self.b.extract(flat, lane) for lane in range(lanes)]
-        element = memory_type(dtype) if dtype.kind != "c" else f"[{dtype.itemsize} x i8]"
-        return memory.load_each(self.b, dtype, [self.b.gep(element, self.operands[operand], i, flags="") for i in items])
 
     # ---------------------------------------------------------------- stores
 

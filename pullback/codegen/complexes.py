@@ -88,7 +88,8 @@ def _join(z: Pair) -> Lane:
 
 def arithmetic(b: FunctionBuilder, name: str, x: Lane, y: Lane) -> Lane:
     """`add sub mul div` of complex numbers."""
-    assert x.im is not None and y.im is not None
+    assert x.im is not None
+    assert y.im is not None
     match name:
         case "add":
             return Lane(x.dtype, b.fadd(x.re, y.re), b.fadd(x.im, y.im))
@@ -346,7 +347,7 @@ def _integer_pow(s: Scalars, z: Lane, n: int) -> Lane:
 
 def _pow(s: Scalars, z: Lane, w: Lane) -> Lane:
     """exp(w log z); z**0 is 1, 0**w is 0 for a positive real part of w, else NaN."""
-    u, v = _split(s, w)
+    u, _ = _split(s, w)
     general = _join(_exp(s, _split(s, s.binary("mul", w, _join(_log(s, _split(s, z)))))))
     zero = lane_constant(z.dtype, 0.0, z.lanes)
     nan = lane_constant(z.dtype, complex(pymath.nan, pymath.nan), z.lanes)

@@ -14,9 +14,10 @@ from pullback.codegen.llvm import FunctionBuilder, Module, V, const
 from pullback.codegen.loops import LoopEmitter
 from pullback.codegen.nest import Nest, plan_nest
 from pullback.codegen.reduce import identity_number
-from pullback.codegen.scalars import MathLibrary, Scalars
+from pullback.codegen.math import MathCalls
+from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import all_bounds
-from pullback.codegen.spec import KernelSpec, make_spec
+from pullback.codegen.spec import KernelSpec, make_spec, pairs_sine_and_cosine
 from pullback.codegen.target import Target
 from pullback.ir.graph import Region, Value
 from pullback.ir.index import Affine
@@ -61,22 +62,34 @@ class KernelCode:
 
 
 class Emission:
-    """What the emitters of one module share."""
+    """What the emitters of one module share.
 
-    __slots__ = ("library", "module", "target")
+    externals : functions that the object must be given when it is loaded
+    """
 
-    def __init__(self, module: Module, target: Target, library: MathLibrary) -> None:
+    __slots__ = ("externals", "library", "module", "target")
+
+    def __init__(self, module: Module, target: Target) -> None:
         self.module = module
         self.target = target
-        self.library = library
+        self.library = MathCalls(module)
+        self.externals: set[str] = set()
 
-    def function(self, name: str, params: Sequence[tuple[str, str]], result: str = "void", more: str = "") -> FunctionBuilder:
+    def function(
+        self, name: str, params: Sequence[tuple[str, str]], result: str = "void", attributes: str = ""
+    ) -> FunctionBuilder:
         """Begin an internal function."""
-        attributes = self.module.attributes(f"{self.target.function_attributes}{more}")
         return self.module.function(name, result, params, "internal", attributes)
 
-    def scalars(self, b: FunctionBuilder) -> Scalars:
-        return Scalars(b, self.library)
+    def external(self, name: str, result: str, args: Sequence[str]) -> str:
+        """Declare an external function; gives its name."""
+        self.externals.add(name)
+        self.module.declare(name, result, args)
+        return name
+
+    def scalars(self, b: FunctionBuilder, spec: KernelSpec | None = None) -> Scalars:
+        """What emits scalar ops into `b`, for the body of `spec`."""
+        return Scalars(b, self.library, {} if spec is not None and pairs_sine_and_cosine(spec) else None)
 
 
 def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial: bool = False) -> KernelCode:
@@ -90,7 +103,7 @@ def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial
     attribute = "ptr noalias" if distinct else "ptr"
     params = [(attribute, f"o{k}") for k in range(len(spec.operands))]
     params += [(attribute, f"r{k}") for k in range(len(spec.stores))] + [("ptr", "scratch")]
-    b = e.function(name, params, more=" noinline")
+    b = e.function(name, params, attributes="noinline")
     operands, results, scratch = b.params[: len(spec.operands)], b.params[len(spec.operands) : -1], b.params[-1]
     used = 0
     if spec.points == 0:
@@ -100,21 +113,23 @@ def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial
         share = None if serial else plan_share(nest)
         if share is None:
             _fill_accumulators(b, nest, results, 1)
-            LoopEmitter(BodyEmitter(e.scalars(b), nest, operands, results)).run()
+            LoopEmitter(BodyEmitter(e.scalars(b, spec), nest, operands, results)).run()
         else:
             used = _emit_shared(e, b, nest, share, operands, results, scratch)
     b.ret()
     return KernelCode(name, used)
 
 
-def emit_inline(s: Scalars, target: Target, spec: KernelSpec, operands: Sequence[V], results: Sequence[V]) -> None:
+def emit_inline(
+    e: Emission, b: FunctionBuilder, spec: KernelSpec, operands: Sequence[V], results: Sequence[V]
+) -> None:
     """Emit a kernel at the present place, in one thread."""
     if spec.points == 0:
-        _fill_empty(s.b, spec, results)
+        _fill_empty(b, spec, results)
         return
-    nest = plan_nest(spec, target)
-    _fill_accumulators(s.b, nest, results, 1)
-    LoopEmitter(BodyEmitter(s, nest, operands, results)).run()
+    nest = plan_nest(spec, e.target)
+    _fill_accumulators(b, nest, results, 1)
+    LoopEmitter(BodyEmitter(e.scalars(b, spec), nest, operands, results)).run()
 
 
 # ------------------------------------------------------------------ beginnings
@@ -200,18 +215,18 @@ def _emit_shared(
     _fill_accumulators(b, nest, targets, 1, [k for k in range(len(results)) if k not in partials])
     _fill_accumulators(b, nest, targets, share.count, list(partials))
     chunk = _emit_chunk(e, f"{b.name}.chunk", nest, share)
-    run_parallel(b, chunk, [*operands, *targets], share.count)
+    run_parallel(e, b, chunk, [*operands, *targets], share.count)
     for k, buffer in partials.items():
         _combine(e, b, nest.stores[k], share.count, buffer, results[k])
     return used
 
 
-def run_parallel(b: FunctionBuilder, chunk: str, pointers: Sequence[V], count: int) -> None:
+def run_parallel(e: Emission, b: FunctionBuilder, chunk: str, pointers: Sequence[V], count: int) -> None:
     """Call `chunk(context, number)` for each number below `count`, on all threads; the context holds the pointers."""
     context = b.alloca("ptr", max(1, len(pointers)), align=8)
     for k, pointer in enumerate(pointers):
         b.store(pointer, b.gep("ptr", context, k), 8)
-    b.module.declare(PARALLEL_FOR, "void", ("ptr", "ptr", "i64"))
+    e.external(PARALLEL_FOR, "void", ("ptr", "ptr", "i64"))
     b.call("void", PARALLEL_FOR, [V(f"@{chunk}", "ptr"), context, const("i64", count)])
 
 
@@ -240,7 +255,7 @@ def _emit_chunk(e: Emission, name: str, nest: Nest, share: Share) -> str:
     size = nest.sizes[share.level]
     lo = b.mul(number, share.length)
     hi = b.intrinsic("smin", b.add(lo, share.length), size)
-    body = BodyEmitter(e.scalars(b), nest, pointers[:count], results, _is_ragged(nest, share))
+    body = BodyEmitter(e.scalars(b, nest.spec), nest, pointers[:count], results, _is_ragged(nest, share))
     LoopEmitter(body, (share.level, lo, hi)).run()
     b.ret()
     return name
@@ -265,4 +280,4 @@ def _combine(e: Emission, b: FunctionBuilder, store: Store, count: int, buffer: 
         (partial,),
         Region((value,), (), (value,)),
     )
-    emit_inline(e.scalars(b), e.target, spec, [buffer], [result])
+    emit_inline(e, b, spec, [buffer], [result])

@@ -153,7 +153,8 @@ class LoopEmitter:
 
     def _runs(self, turns: Turns, states: States, copies: int) -> States:
         """Turns of the innermost loop: in one run, or in several short ones."""
-        if not states or turns.count is not None and turns.count <= LONG_RUN or not self._compensates(states):
+        short = turns.count is not None and turns.count <= LONG_RUN
+        if short or not self._compensates(states):
             return self._absorbed(states, self._run(turns, self._fresh_shorts(states, copies)))
         block = turns.step * SHORT_RUN
         with self.b.loop(turns.lo, turns.hi, block, carry=self._carried(states)) as loop:

@@ -40,10 +40,12 @@ def load(b: FunctionBuilder, dtype: DType, pointer: V, stride: int = 1, lanes: i
     if stride == 1:
         raw = _load_vector(b, dtype, pointer, lanes, known)
     elif stride == -1:
+        turned = None if known is None else _reversed(b, known, lanes)
         low = offset(b, pointer, dtype, 1 - lanes)
-        raw = _reversed(b, _load_vector(b, dtype, low, lanes, None if known is None else _reversed(b, known, lanes)), lanes)
+        raw = _reversed(b, _load_vector(b, dtype, low, lanes, turned), lanes)
     elif isinstance(mask, V):
-        raw = b.gather(vector_type(memory_type(dtype), lanes), _addresses(b, dtype, pointer, stride, lanes), dtype.itemsize, mask)
+        addresses = _addresses(b, dtype, pointer, stride, lanes)
+        raw = b.gather(vector_type(memory_type(dtype), lanes), addresses, dtype.itemsize, mask)
     else:
         raw = _load_strided(b, dtype, pointer, stride, lanes, lanes if mask is None else mask)
     return Lane(dtype, _from_memory(b, dtype, raw))

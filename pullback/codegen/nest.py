@@ -2,7 +2,7 @@
 
 An axis of length 1 vanishes. Two axes merge where every position moves through them as through one. The vector axis is
 the one along which the loads and stores are cheapest, mostly the contiguous one; it is innermost, but for reduced axes
-that are short or whose accumulators fit in registers beside it. The other axes go from the largest stride to the smallest.
+that are short or whose accumulators fit in registers beside it. The other axes go from the largest stride down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pullback.codegen.target import Target
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
 from pullback.ir.kernel import Load, Store
-from pullback.ir.types import BOOL, TensorType
+from pullback.ir.types import TensorType
 
 MAX_LANES = 16
 MAX_COPIES = 8
@@ -234,10 +234,10 @@ def _belongs_inside(
     vector: int,
     lanes: int,
 ) -> bool:
-    """Is it better to loop over a reduced axis inside of the vector axis: the accumulators are then vectors in registers.
+    """Is it better to loop over a reduced axis inside of the vector axis: accumulators are then vectors in registers.
 
-    So where every store that accumulates over `axis` runs along `vector`, and either the axis is short, or the vector axis
-    fits in registers whole.
+    So where every store accumulates over `axis` and runs along `vector`, and either the axis is short, or the vector
+    axis fits in registers whole.
     """
     stores = [remap(store.at, table) for store in spec.stores]
     reduced = [at for at in stores if at.coefficient(axis) == 0]

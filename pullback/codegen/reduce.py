@@ -75,13 +75,15 @@ class Reducer:
             return const(type_, -inf if self.kind == "max" else inf), const(with_element(type_, "i1"), 0)
         return (const(type_, lowest_or_highest(self.kind, self.dtype)),)
 
+    def first(self, s: Scalars, value: Lane) -> State:
+        """The state of one value."""
+        work = cast_lane(s.b, value, self.work_dtype)
+        return (work.re, s.b.fcmp("uno", work.re, work.re)) if self._tracks_nan else work.parts
+
     def step(self, s: Scalars, state: State, value: Lane, mask: V | None = None) -> State:
         """The state with one more value, in lanes where `mask` holds."""
         work = cast_lane(s.b, value, self.work_dtype)
-        if self._tracks_nan:
-            new = self._extremum_step(s.b, state, work.re)
-        else:
-            new = self._combined(s, state, work.parts)
+        new = self._extremum_step(s.b, state, work.re) if self._tracks_nan else self._combined(s, state, work.parts)
         if mask is None:
             return new
         return tuple(s.b.select(mask, after, before) for after, before in zip(new, state, strict=True))

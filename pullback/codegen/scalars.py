@@ -7,7 +7,7 @@ functions in `math`. float16 is computed in float32 and rounded once for each op
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,9 @@ from pullback.codegen import complexes, elementary
 from pullback.codegen.casts import cast_lane, narrow_half, widen_half
 from pullback.codegen.lane import F16, Lane, lane_constant
 from pullback.codegen.llvm import FunctionBuilder, V
+from pullback.codegen.math import MATH, MathCalls, Shared
 from pullback.errors import CodegenError
-from pullback.ir.types import BOOL, F32, DType
-
-
-class MathLibrary(Protocol):
-    """Where transcendental functions come from: float or double, any number of lanes."""
-
-    def __call__(self, b: FunctionBuilder, name: str, args: tuple[V, ...], n: int | None = None) -> V: ...
+from pullback.ir.types import BOOL, F32, DType, complex_dtype
 
 
 # predicate -> LLVM's for floats, signed and unsigned integers
@@ -40,13 +35,17 @@ _INTEGER_BINARY = {"add": "add", "sub": "sub", "mul": "mul"}
 
 
 class Scalars:
-    """Emits scalar ops into one function; operands of an op have the same number of lanes."""
+    """Emits scalar ops into one function; operands of an op have the same number of lanes.
 
-    __slots__ = ("b", "library")
+    shared : what math functions may share in the present straight piece of code; None: nothing
+    """
 
-    def __init__(self, b: FunctionBuilder, library: MathLibrary) -> None:
+    __slots__ = ("b", "library", "shared")
+
+    def __init__(self, b: FunctionBuilder, library: MathCalls, shared: Shared | None = None) -> None:
         self.b = b
         self.library = library
+        self.shared = shared
 
     # ---------------------------------------------------------------- the protocol
 
@@ -90,7 +89,8 @@ class Scalars:
         if name == "stop_gradient":
             return x
         if name == "complex":
-            return Lane(np.result_type(x.dtype, np.complex64), x.re, args[1].re)
+            re, im = (self._widened(arg) if arg.dtype == F16 else arg for arg in args)
+            return Lane(complex_dtype(re.dtype), re.re, im.re)
         if x.im is not None:
             return complexes.math(self, name, args, n)
         if name in elementary.TESTS:
@@ -109,9 +109,10 @@ class Scalars:
         table = {"f": elementary.FLOAT, "b": elementary.BITS}.get(dtype.kind, elementary.INTEGER)
         if name in table:
             return table[name](self.b, dtype, *values)
-        if dtype.kind != "f":
+        if dtype.kind != "f" or name not in MATH:
             raise CodegenError(f"{name} has no meaning for {dtype}")
-        return self.library(self.b, name, values, n)
+        static = {} if n is None else {"n": n}
+        return self.library.emit(self.b, name, values, self.shared, **static)
 
     # ---------------------------------------------------------------- float16
 

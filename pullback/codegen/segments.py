@@ -1,12 +1,13 @@
 """Where bounds change along a level: the loop is cut there, so that in each piece they are known.
 
-At most three pieces: the longest, in which each bound of one level is decided, and what lies before and behind it, where
-bounds that still vary become masks.
+At most three pieces: the longest, in which each bound of one level is decided, and what lies before and behind it,
+where bounds that still vary become masks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from pullback.codegen.nest import Nest
 from pullback.ir.index import Bound
@@ -39,7 +40,7 @@ def level_segments(nest: Nest, level: int) -> list[tuple[int, int]]:
     """The pieces of a level in order, not empty, covering it."""
     size = nest.sizes[level]
     cuts = sorted({0, size, *(cut for bound in all_bounds(nest) for cut in _cuts(bound, level) if 0 < cut < size)})
-    pieces = list(zip(cuts, cuts[1:], strict=False))
+    pieces = list(pairwise(cuts))
     if len(pieces) <= 1 or (level != nest.vector and nest.spec.weight * 3 > _MOST_WEIGHT):
         return [(0, size)]
     start, stop = max(pieces, key=lambda piece: piece[1] - piece[0])

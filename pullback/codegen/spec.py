@@ -16,9 +16,11 @@ CHEAP, SLOW, CALL = 1, 5, 24
 _FREE = frozenset({"constant", "stop_gradient", "within", "index", "real", "imag", "complex"})
 _SLOW = frozenset({"div", "sqrt", "floor_divide", "mod", "fmod", "integer_pow", "nextafter", "load_at"})
 _CHEAP = frozenset(
-    "add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign select cast conj invert isnan isinf "
-    "isfinite signbit equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor left_shift "
-    "right_shift".split()
+    """
+    add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign select cast conj invert
+    isnan isinf isfinite signbit equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or
+    bitwise_xor left_shift right_shift strong_mul
+    """.split()
 )
 
 
@@ -84,6 +86,12 @@ def body_key(body: Region) -> Hashable:
         lines.append((op.name, op.attrs.key(), tuple([numbers[v] for v in op.operands])))
         numbers[op.results[0]] = len(numbers)
     return (tuple(p.type.dtype for p in body.params), tuple(lines), tuple(numbers[v] for v in body.results))
+
+
+def pairs_sine_and_cosine(spec: KernelSpec) -> bool:
+    """Does the body take both of one value: they are then computed together."""
+    sines = {op.operands[0] for op in spec.body.ops if op.name == "sin"}
+    return any(op.name == "cos" and op.operands[0] in sines for op in spec.body.ops)
 
 
 def remap(at: Affine, table: Mapping[int, int | None]) -> Affine:

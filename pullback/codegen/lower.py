@@ -1,0 +1,157 @@
+"""From a planned function to LLVM: one exported function `i64 @NAME(ptr args, ptr results, ptr arena)`.
+
+Long functions are cut: LLVM's time grows faster than a function's length. The pieces share the pointers of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pullback.codegen.control import CONTROL
+from pullback.codegen.fill import copy
+from pullback.codegen.kernel import Emission
+from pullback.codegen.library import LIBRARY
+from pullback.codegen.llvm import Module, const
+from pullback.codegen.program import LIBC, ROOTS, Frame, Program, aligned
+from pullback.codegen.single import Pieces, pieces_of
+from pullback.codegen.spec import kernel_spec
+from pullback.codegen.target import Target
+from pullback.errors import CodegenError
+from pullback.ir.graph import Op, walk
+from pullback.ir.opdef import Control, Library
+from pullback.ir.plan import Plan
+
+LONGEST_FUNCTION = 600
+"""Instructions after which a new piece begins."""
+
+SHORT_PROGRAM = 48
+"""Programs of so many ops are one function, in which small buffers can become registers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A module that computes a planned function.
+
+    module : also takes the native entry, if there is to be one
+    kernel : name of the exported function
+    arena_bytes : scratch memory it wants
+    symbols : externals to bind when it is loaded
+    """
+
+    module: Module
+    kernel: str
+    arena_bytes: int
+    symbols: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """LLVM assembly."""
+        return str(self.module)
+
+
+def lower(plan: Plan, target: Target, name: str = "kernel", module: Module | None = None) -> Lowered:
+    """Emit a planned function.
+
+    Parameters
+    ----------
+    plan : with a slot for every value that is not the inside of a kernel
+    name : of the exported function
+    module : where to put it; a new one by default
+
+    Raises
+    ------
+    CodegenError : an op that cannot be lowered, or a value without a place
+    """
+    module = module or target.module(name)
+    program = Program(plan, Emission(module, target), name)
+    params = [("ptr noalias", root) for root in ROOTS[:3]]
+    b = module.function(name, "i64", params)
+    ops = plan.function.ops
+    local = sum(1 for _ in walk(plan.function.body)) <= SHORT_PROGRAM
+    stack = const("ptr", 0) if local or not program.stack_bytes else b.alloca(f"[{program.stack_bytes} x i8]")
+    frame = Frame(program, b, (*b.params, stack), local)
+    lower_ops(frame, ops)
+    for number, value in plan.result_copies:
+        pointer = b.load("ptr", b.gep("ptr", frame.roots[1], number), 8)
+        copy(b, pointer, frame.pointer(value), value.type.nbytes, value.type.dtype.itemsize)
+    b.ret(0)
+    program.e.library.finish()
+    arena = aligned(plan.arena_bytes) + program.scratch
+    return Lowered(module, name, arena, tuple(sorted({*program.e.externals, *LIBC})))
+
+
+# ------------------------------------------------------------------ ops in order
+
+
+def lower_ops(frame: Frame, ops: Sequence[Op]) -> None:
+    """Emit ops one after the other, in pieces if they are many."""
+    if frame.local or len(ops) <= SHORT_PROGRAM:
+        for op in ops:
+            lower_op(frame, op)
+        return
+    rest = iter(ops)
+    while _lower_piece(frame, rest):
+        pass
+
+
+def _lower_piece(frame: Frame, ops: Iterator[Op]) -> bool:
+    """The next ops, as a function of their own; False where none are left."""
+    first = next(ops, None)
+    if first is None:
+        return False
+    program = frame.program
+    b = program.e.function(program.new_name("part"), [("ptr noalias", root) for root in ROOTS], "i64", "noinline")
+    piece = Frame(program, b, b.params, False, frame.serial)
+    lower_op(piece, first)
+    while b.instructions < LONGEST_FUNCTION:
+        op = next(ops, None)
+        if op is None:
+            break
+        lower_op(piece, op)
+    b.ret(0)
+    call_piece(frame, b.name)
+    return True
+
+
+def call_piece(frame: Frame, name: str) -> None:
+    """Call a piece, and return at once if it gives a status."""
+    b = frame.b
+    status = b.call("i64", name, frame.roots)
+    leave, stay = b.new_label("leave"), b.new_label("stay")
+    b.condbr(b.icmp("eq", status, 0), stay, leave)
+    b.label(leave)
+    b.ret(status)
+    b.label(stay)
+
+
+def lower_op(frame: Frame, op: Op) -> None:
+    """Emit one op."""
+    if op.name == "kernel":
+        frame.run_on(kernel_spec(op), op.operands, op.results)
+        return
+    if op.name == "reshape":
+        frame.copy(op.results[0], op.operands[0])
+        return
+    pieces = pieces_of(op)
+    if pieces is not None:
+        _run_pieces(frame, op, pieces)
+        return
+    match op.opdef.lower:
+        case Library(name) if name in LIBRARY:
+            LIBRARY[name](frame, op)
+        case Control(name) if name in CONTROL:
+            CONTROL[name](frame, op)
+        case _:
+            raise CodegenError(f"no lowering for {op.name} at {op.loc}")
+
+
+def _run_pieces(frame: Frame, op: Op, pieces: Pieces) -> None:
+    (result,) = op.results
+    if pieces.base == -1:
+        frame.b.memset(frame.pointer(result), 0, result.type.nbytes, result.type.dtype.itemsize)
+    elif pieces.base is not None:
+        frame.copy(result, op.operands[pieces.base])
+    for piece in pieces.kernels:
+        if piece.spec.points or piece.spec.stores[0].kind != "store":
+            frame.run_on(piece.spec, [op.operands[k] for k in piece.operands], [result])
