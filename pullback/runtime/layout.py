@@ -52,10 +52,13 @@ def find_layout(function_fields: int) -> LayoutReport:
         tuple_items=tuple.__basicsize__,
         bytes_data=bytes.__basicsize__ - 1,
     )
-    wrong = [name for name, holds in _facts(layout) if not holds]
-    if wrong:
-        return LayoutReport(None, f"unexpected layout of {', '.join(wrong)}")
-    return LayoutReport(layout)
+    wrong = first_difference(layout)
+    return LayoutReport(None, f"unexpected layout of {wrong}") if wrong else LayoutReport(layout)
+
+
+def first_difference(layout: Layout) -> str:
+    """What is not laid out like that; empty if everything is. Facts build on one another, so the first one ends it."""
+    return next((name for name, holds in _facts(layout) if not holds), "")
 
 
 def _abi_name() -> str:
@@ -76,7 +79,10 @@ def _unfit_build() -> str:
 
 
 def _facts(layout: Layout) -> Iterator[tuple[str, bool]]:
-    """Names of layouts, and whether each is as expected. What is looked into is held by a name meanwhile."""
+    """Names of layouts, and whether each is as expected.
+
+    A pointer is followed only when what is known around it was right. What is looked into is held by a name meanwhile.
+    """
     number, pair, items, keyed = complex(2, -3), ("x", 7.5), ["x", 7.5], {1: 2, 3: 4}
     samples = (number, pair, items, keyed, _BYTES, np.zeros(1))
     yield "objects", all(peek(id(x) + layout.object_type) == id(type(x)) for x in samples)
@@ -84,7 +90,8 @@ def _facts(layout: Layout) -> Iterator[tuple[str, bool]]:
     yield "float", peek(id(pair[1]) + layout.number_value, ctypes.c_double) == pair[1]
     yield "complex", complex(*_words(id(number) + layout.number_value, ctypes.c_double)) == number
     yield "tuple", _size(layout, pair) == 2 and _words(id(pair) + layout.tuple_items) == [id(x) for x in pair]
-    yield "list", _size(layout, items) == 2 and _words(peek(id(items) + layout.list_items)) == [id(x) for x in items]
+    yield "list", list.__basicsize__ == _LIST_BYTES and _size(layout, items) == 2
+    yield "list items", _words(peek(id(items) + layout.list_items)) == [id(x) for x in items]
     yield "dict", _size(layout, keyed) == 2
     yield "bytes", ctypes.string_at(id(_BYTES) + layout.bytes_data, len(_BYTES)) == _BYTES
     yield "NumPy's function table", array_type_address() == id(np.ndarray)
@@ -92,6 +99,7 @@ def _facts(layout: Layout) -> Iterator[tuple[str, bool]]:
     yield "NumPy scalars", all(_scalar_fits(layout, dtype) for dtype in DTYPE_NAMES if dtype.kind != "b")
 
 
+_LIST_BYTES = 40
 _BYTES = b"\1\2 native bytes \3"
 
 
@@ -126,9 +134,10 @@ def _array_fits(layout: Layout, array: np.ndarray[Any, Any]) -> bool:
     return (
         peek(place + layout.array_data) == array.__array_interface__["data"][0]
         and peek(place + layout.array_ndim, ctypes.c_int) == array.ndim
-        and all(peek(dims + 8 * axis, ctypes.c_ssize_t) == extent for axis, extent in enumerate(array.shape))
-        and descr == id(array.dtype)
         and peek(place + layout.array_flags, ctypes.c_int) == array.flags.num
+        and descr == id(array.dtype)
+        and (array.ndim == 0 or peek(place + layout.array_dims + 8) == dims + 8 * array.ndim)  # the strides
+        and all(peek(dims + 8 * axis, ctypes.c_ssize_t) == extent for axis, extent in enumerate(array.shape))
         and peek(descr + layout.descr_type_num, ctypes.c_int) == array.dtype.num
         and chr(peek(descr + layout.descr_byteorder, ctypes.c_ubyte)) == array.dtype.byteorder
     )
