@@ -30,7 +30,10 @@ def _lgamma(x: float) -> float:
         return math.inf
     if x <= 0 and x == math.floor(x):
         return math.inf
-    return math.lgamma(x)
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
 
 
 _LGAMMA = np.frompyfunc(_lgamma, 1, 1)

@@ -8,7 +8,9 @@ from pullback.passes.structured import Flags, Rules
 
 
 def active_values(region: Region, params: Flags, results: Flags, rules: Rules) -> set[Value]:
-    """Values that depend on a flagged parameter and that a flagged result depends on, both through differentiable paths."""
+    """Values that depend on a flagged parameter and that a flagged result depends on, both through differentiable
+    paths.
+    """
     reached = reached_values(region, params, rules)
     return needed_values(region, results, rules, within=reached)
 

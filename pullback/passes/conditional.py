@@ -1,4 +1,6 @@
-"""Differentiation and batching of `if`: each branch is transformed, and the branches are made to give the same types again."""
+"""Differentiation and batching of `if`: each branch is transformed, and the branches are made to give the same
+types again.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +13,11 @@ from pullback.ir.types import TensorType
 from pullback.passes.activity import active_values, needed_values, reached_values
 from pullback.passes.batching import batch_region, with_rows
 from pullback.passes.emitter import RuleEmitter
-from pullback.passes.facts import WILD
+from pullback.passes.facts import Facts
+from pullback.passes.marks import predict_marks
 from pullback.passes.partition import Partition, partition
-from pullback.passes.strong_zeros import CHOICE, Marked
-from pullback.passes.structured import Flags, Rules
+from pullback.passes.strong_zeros import KINK, NONE, Marked
+from pullback.passes.structured import Flags, Rules, Site
 from pullback.passes.sweep import ReverseSweep
 from pullback.passes.tangents import push_region
 
@@ -44,11 +47,15 @@ class Saved(NamedTuple):
 
 @dataclass(frozen=True)
 class Conditional:
-    """The rule of `if`. A branch's residuals share places with those of the other of the same type; where it has none, zeros."""
+    """The rule of `if`. A branch's residuals share places with those of the other of the same type; where it has
+    none, zeros.
+    """
 
     def reaches(self, op: Op, operands: Flags, rules: Rules) -> tuple[bool, ...]:
         reached = [reached_values(region, operands[1:], rules) for region in op.regions]
-        return _either([[r in values for r in region.results] for region, values in zip(op.regions, reached, strict=True)])
+        return _either(
+            [[r in values for r in region.results] for region, values in zip(op.regions, reached, strict=True)]
+        )
 
     def needs(self, op: Op, results: Flags, rules: Rules) -> tuple[bool, ...]:
         flags = []
@@ -60,22 +67,35 @@ class Conditional:
 
     # -------------------------------------------------------------- reverse mode
 
+    def marks(self, op: Op, results: Sequence[int], rules: Rules) -> Sequence[int]:
+        worst = [NONE] * len(op.operands)
+        for region in op.regions:
+            active = active_values(region, [True] * len(region.params), [True] * len(results), rules)
+            found = predict_marks(region, active, results, rules)
+            for k, param in enumerate(region.params, 1):
+                worst[k] = max(worst[k], found.get(param, KINK), KINK if param not in active else NONE)
+        return worst
+
     def augment(
-        self, f: Emitter, op: Op, operands: Sequence[Value], active: Flags, wanted: Flags, rules: Rules
+        self, site: Site, operands: Sequence[Value], active: Flags, marks: Sequence[int | None]
     ) -> tuple[tuple[Value, ...], Saved]:
+        op = site.op
+        wildness = [site.facts.wildness(v) for v in operands[1:]]
         shared: list[TensorType] = []
         branches = []
         for region in op.regions:
-            parts, gives = _differentiate(op, region, active[1:], wanted, rules)
+            parts, gives = _differentiate(op, region, active[1:], marks, wildness, site.rules)
             branches.append(Branch(parts, gives, _assign(parts, shared)))
         regions = tuple(_forward_region(branch, op, shared) for branch in branches)
-        new = f.b.add(op.opdef, operands, op.attrs, regions)
+        new = site.f.b.add(op.opdef, operands, op.attrs, regions)
         count = len(op.results)
-        return new.results[:count], Saved(tuple(branches), new.results[count:], tuple(wanted))
+        wanted = tuple(mark is not None for mark in marks)
+        return new.results[:count], Saved(tuple(branches), new.results[count:], wanted)
 
     def pull(
-        self, f: Emitter, op: Op, operands: Sequence[Value], saved: Saved, cts: Sequence[MaybeMarked], rules: Rules
+        self, site: Site, operands: Sequence[Value], saved: Saved, cts: Sequence[MaybeMarked]
     ) -> list[MaybeMarked]:
+        f, op = site.f, site.op
         given = [
             (f.full(r.type, 0) if ct is None else ct.expr).value
             for r, ct, on in zip(op.results, cts, saved.wanted, strict=True)
@@ -85,27 +105,33 @@ class Conditional:
         used = sorted({k for branch in saved.branches for k in branch.parts.from_param if k is not None})
         gives = _either([branch.gives for branch in saved.branches])
         passed = [*(arguments[k] for k in used), *saved.residuals, *given]
-        regions = tuple(_backward_region(branch, passed, used, len(saved.residuals), gives, arguments) for branch in saved.branches)
+        count = len(saved.residuals)
+        regions = tuple(_backward_region(b, passed, used, count, gives, arguments) for b in saved.branches)
         new = f.b.add(op.opdef, [operands[0], *passed], op.attrs, regions)
         gradients = iter(new.results)
-        return [None, *(Marked(f.wrap(next(gradients)), CHOICE) if on else None for on in gives)]
+        marks = self.marks(op, [NONE if ct is None else ct.zeros for ct in cts], site.rules)[1:]
+        return [
+            None,
+            *(Marked(f.wrap(next(gradients)), mark) if on else None for on, mark in zip(gives, marks, strict=True)),
+        ]
 
     # -------------------------------------------------------------- forward mode
 
     def push(
-        self, f: Emitter, op: Op, operands: Sequence[Value], tans: Sequence[MaybeMarked], wanted: Flags, rules: Rules
+        self, site: Site, operands: Sequence[Value], tans: Sequence[MaybeMarked], wanted: Flags
     ) -> tuple[tuple[Value, ...], list[MaybeMarked]]:
-        has = [tan is not None for tan in tans[1:]]
-        present = [
-            flag and on
-            for flag, on in zip(self.reaches(op, [False, *has], rules), wanted, strict=True)
-        ]
-        regions = tuple(_tangent_region(region, has, present, rules) for region in op.regions)
+        f, op = site.f, site.op
+        reached = self.reaches(op, [False, *(tan is not None for tan in tans[1:])], site.rules)
+        present = [flag and on for flag, on in zip(reached, wanted, strict=True)]
+        wildness = [site.facts.wildness(v) for v in operands[1:]]
+        sides = [_tangent_region(region, tans[1:], present, wildness, site.rules) for region in op.regions]
         given = [tan.expr.value for tan in tans[1:] if tan is not None]
-        new = f.b.add(op.opdef, [*operands, *given], op.attrs, regions)
+        new = f.b.add(op.opdef, [*operands, *given], op.attrs, tuple(region for region, _ in sides))
         count = len(op.results)
         pushed = iter(new.results[count:])
-        return new.results[:count], [Marked(f.wrap(next(pushed)), CHOICE) if on else None for on in present]
+        marks = [max(column) for column in zip(*(marks for _, marks in sides), strict=True)]
+        tangents = [Marked(f.wrap(next(pushed)), mark) if on else None for on, mark in zip(present, marks, strict=True)]
+        return new.results[:count], tangents
 
     # -------------------------------------------------------------- batching
 
@@ -128,16 +154,23 @@ def _either(flags: Sequence[Flags]) -> tuple[bool, ...]:
 
 
 def _differentiate(
-    op: Op, region: Region, active: Flags, wanted: Flags, rules: Rules
+    op: Op,
+    region: Region,
+    active: Flags,
+    marks: Sequence[int | None],
+    wildness: Sequence[int],
+    rules: Rules,
 ) -> tuple[Partition, tuple[bool, ...]]:
     """One branch with its gradients, split into what needs no cotangent and what does."""
     f = RuleEmitter(Builder())
     arguments = [f.b.param(p.type, p.hint) for p in region.params]
     cts: list[MaybeMarked] = [
-        Marked(f.wrap(f.b.param(r.type, f"ct{k}")), CHOICE) if on else None
-        for k, (r, on) in enumerate(zip(region.results, wanted, strict=True))
+        Marked(f.wrap(f.b.param(r.type, f"ct{k}")), mark) if mark is not None else None
+        for k, (r, mark) in enumerate(zip(region.results, marks, strict=True))
     ]
-    sweep = ReverseSweep(f, region, active_values(region, active, wanted, rules), rules, WILD)
+    facts = Facts(f.b, dict(zip(arguments, wildness, strict=True)))
+    values = active_values(region, active, [mark is not None for mark in marks], rules)
+    sweep = ReverseSweep(f, facts, region, values, [mark or NONE for mark in marks], rules)
     outputs = sweep.forward(arguments)
     totals = sweep.backward(cts)
     gradients = [total.expr.value for total in totals if total is not None]
@@ -170,7 +203,9 @@ def _assign(parts: Partition, shared: list[TensorType]) -> tuple[int | None, ...
 
 
 def _forward_region(branch: Branch, op: Op, shared: Sequence[TensorType]) -> Region:
-    """The branch's outputs, then what it puts into the shared places: its residuals, zeros in the places of the other branch."""
+    """The branch's outputs, then what it puts into the shared places: its residuals, zeros in the places of the
+    other branch.
+    """
     f = RuleEmitter(Builder())
     known: Function = branch.parts.known
     arguments = [f.b.param(p.type, p.hint) for p in known.params]
@@ -205,21 +240,25 @@ def _backward_region(
 # ------------------------------------------------------------------ forward mode
 
 
-def _tangent_region(region: Region, has: Flags, present: Flags, rules: Rules) -> Region:
+def _tangent_region(
+    region: Region, tans: Sequence[MaybeMarked], present: Flags, wildness: Sequence[int], rules: Rules
+) -> tuple[Region, list[int]]:
+    """A branch with its tangents behind its results, and the marks of the tangents."""
     f = RuleEmitter(Builder())
     arguments = [f.b.param(p.type, p.hint) for p in region.params]
     tangents: list[MaybeMarked] = [
-        Marked(f.wrap(f.b.param(p.type, f"d{p.hint}")), CHOICE) if on else None
-        for p, on in zip(region.params, has, strict=True)
+        Marked(f.wrap(f.b.param(p.type, f"d{p.hint}")), tan.zeros) if tan is not None else None
+        for p, tan in zip(region.params, tans, strict=True)
     ]
-    active = active_values(region, has, present, rules)
-    outputs, pushed = push_region(f, region, arguments, tangents, active, rules, WILD)
+    active = active_values(region, [tan is not None for tan in tans], present, rules)
+    facts = Facts(f.b, dict(zip(arguments, wildness, strict=True)))
+    outputs, pushed = push_region(f, facts, region, arguments, tangents, active, rules)
     tails = [
         (f.full(r.type, 0) if tan is None else tan.expr).value
         for r, tan, on in zip(region.results, pushed, present, strict=True)
         if on
     ]
-    return f.b.region([*outputs, *tails])
+    return f.b.region([*outputs, *tails]), [KINK if tan is None else tan.zeros for tan in pushed]
 
 
 # ------------------------------------------------------------------ batching
@@ -235,9 +274,7 @@ def _batched_region(region: Region, batched: Flags, have: Flags, size: int, rule
     f = RuleEmitter(Builder())
     arguments = [_row_param(f, p, has, size) for p, has in zip(region.params, batched, strict=True)]
     results, found = batch_region(f, region, arguments, batched, size, rules)
-    wide = [
-        with_rows(f, r, mine, size) if on else r for r, mine, on in zip(results, found, have, strict=True)
-    ]
+    wide = [with_rows(f, r, mine, size) if on else r for r, mine, on in zip(results, found, have, strict=True)]
     return f.b.region([r.value for r in wide])
 
 
@@ -249,7 +286,9 @@ def _row_param(f: Emitter, param: Value, has: bool, size: int) -> Expr:
 def _both_branches(
     f: Emitter, op: Op, args: Sequence[Expr], batched: Flags, size: int, rules: Rules, where: Expr | None
 ) -> tuple[list[Expr], list[bool]]:
-    """Rows take different branches: both are computed for all rows, and each row selects; checks count in their rows only."""
+    """Rows take different branches: both are computed for all rows, and each row selects; checks count in their
+    rows only.
+    """
     pred = with_rows(f, args[0], batched[0], size)
     sides = []
     for region, rows in zip(op.regions, (pred, ~pred), strict=True):

@@ -1,8 +1,9 @@
 """The cotangents collected so far in a reverse walk, summed per value.
 
-Most contributions are simply added. What comes through `slice` and `gather` covers a part of the value only, so it is kept
-aside until the value's turn comes, and then put together in the cheapest way: slices that tile the value are concatenated,
-wide ones are padded and added, narrow ones are added in place, so that reading n elements one by one costs n and not n squared.
+Most contributions are simply added. What comes through `slice` and `gather` covers a part of the value only, so it is
+kept aside until the value's turn comes, and then put together in the cheapest way: slices that tile the value are
+concatenated, wide ones are padded and added, narrow ones are added in place, so that reading n elements one by one
+costs n and not n squared.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Attrs, Op, Value
 from pullback.ir.opdef import Linear
-from pullback.passes.strong_zeros import CHOICE, Marked, plus
+from pullback.passes.strong_zeros import CHOICE, KINK, Marked, plus
 
 Part = tuple[Op, Marked]
 
@@ -79,12 +80,12 @@ def _padded(f: Emitter, op: Op, ct: Marked) -> Marked:
     assert isinstance(op.opdef.derivative, Linear)
     (total,) = op.opdef.derivative.transpose(f, op, ct.expr)
     assert total is not None
-    return Marked(total, CHOICE if total is not ct.expr else ct.zeros)
+    return Marked(total, max(KINK, ct.zeros) if total is not ct.expr else ct.zeros)
 
 
 def _added_in_place(f: Emitter, op: Op, total: Marked | None, ct: Marked) -> Marked:
     if total is None:
-        return Marked(f.op("update", f.full(op.operands[0].type, 0), ct.expr, **op.attrs), CHOICE)
+        return Marked(f.op("update", f.full(op.operands[0].type, 0), ct.expr, **op.attrs), max(KINK, ct.zeros))
     there = f.op("slice", total.expr, **op.attrs)
     return Marked(f.op("update", total.expr, there + ct.expr, **op.attrs), total.zeros)
 
@@ -96,19 +97,25 @@ def _scattered(f: Emitter, op: Op, total: Marked | None, ct: Marked) -> Marked:
 
 
 def _tiled(f: Emitter, parts: Sequence[Part], value: Value) -> Marked | None:
-    """The concatenation of slices that cover the value without gap or overlap along one axis, if they do."""
-    if not 2 <= len(parts) <= MOST_PIECES:
-        return None
-    axis = _cut_axis(parts[0][0].attrs, value.type.shape)
-    if axis is None or any(_cut_axis(op.attrs, value.type.shape) != axis for op, _ in parts):
+    axis = tiled_axis([op for op, _ in parts], value)
+    if axis is None:
         return None
     ordered = sorted(parts, key=lambda part: int(part[0].attrs["start"][axis]))
-    edges = [0, *(op.attrs["stop"][axis] for op, _ in ordered)]
-    starts = [op.attrs["start"][axis] for op, _ in ordered]
-    if edges[:-1] != starts or edges[-1] != value.type.shape[axis]:
-        return None
     pieces: list[Expr] = [ct.expr for _, ct in ordered]
     return Marked(f.op("concatenate", *pieces, axis=axis), max(ct.zeros for _, ct in ordered))
+
+
+def tiled_axis(slices: Sequence[Op], value: Value) -> int | None:
+    """The axis along which the slices cover the value without gap or overlap, in pieces few enough to concatenate."""
+    if not 2 <= len(slices) <= MOST_PIECES:
+        return None
+    axis = _cut_axis(slices[0].attrs, value.type.shape)
+    if axis is None or any(_cut_axis(op.attrs, value.type.shape) != axis for op in slices):
+        return None
+    ranges = sorted((op.attrs["start"][axis], op.attrs["stop"][axis]) for op in slices)
+    edges = [0, *(stop for _, stop in ranges)]
+    covered = edges[:-1] == [start for start, _ in ranges] and edges[-1] == value.type.shape[axis]
+    return axis if covered else None
 
 
 def _cut_axis(attrs: Attrs, shape: Sequence[int]) -> int | None:

@@ -18,6 +18,8 @@ class RuleEmitter(Emitter):
         self._made = {}
 
     def full(self, type: TensorType, number: Number) -> Expr:
+        if type.is_float:
+            number = float(number.real)
         key = (type, repr(number))  # by text: 0.0 and -0.0 are equal, NaN is not equal to itself
         made = self._made.get(key)
         if made is None:

@@ -3,11 +3,14 @@
 Read lazily: only a masked cotangent that meets a partial asks, so functions without masks never pay.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Op, Value
-from pullback.ir.opdef import Array, Partials, Scalar
+from pullback.ir.opdef import Array, Custom, Partials, Scalar
 
 # How a value may come to be infinite or NaN. The order matters: an op is as wild as its wildest operand.
 FINITE = 0  # never
@@ -19,26 +22,29 @@ _EARLY_OVERFLOW = frozenset({"exp", "exp2", "expm1", "sinh", "cosh", "tan"})
 # results are elements of operands (or zeros, or their negatives): as finite as those
 _MOVES = frozenset(
     {
-        "broadcast", "reshape", "transpose", "slice", "reverse", "pad", "concatenate", "update", "select", "gather", "scatter",
-        "neg", "abs", "sign", "conj", "real", "imag", "complex", "copysign", "maximum", "minimum", "fmax", "fmin", "clip",
-        "max", "min", "sort", "cummax", "cummin", "stop_gradient", "sin", "cos", "tanh", "arctan", "erf", "erfc",
+        "broadcast", "reshape", "transpose", "slice", "reverse", "pad", "concatenate", "update", "select",
+        "gather", "scatter", "neg", "abs", "sign", "conj", "real", "imag", "complex", "copysign", "maximum",
+        "minimum", "fmax", "fmin", "clip", "max", "min", "sort", "cummax", "cummin", "stop_gradient", "sin",
+        "cos", "tanh", "arctan", "erf", "erfc",
     }
 )  # fmt: skip
 
 
 class Facts:
-    """Facts about the values of the region that `builder` builds. `params` is how wild its parameters are taken to be."""
+    """Facts about the values of the region that `builder` builds. `params` is how wild its parameters may be, if more
+    than tame.
+    """
 
-    def __init__(self, builder: Builder, params: int = TAME) -> None:
+    def __init__(self, builder: Builder, params: Mapping[Value, int] = MappingProxyType({})) -> None:
         self._builder = builder
-        self._params = params
         self._seen = 0
-        self._wildness: dict[Value, int] = {}
+        self._wildness: dict[Value, int] = dict(params)
         self._numbers: dict[Value, Array] = {}
+        self._lowest: dict[Value, float] = {}
 
     def wildness(self, value: Value) -> int:
         self._advance()
-        return self._wildness.get(value, self._params)
+        return self._wildness.get(value, TAME)
 
     def number(self, value: Value) -> Array | None:
         """The number (as a 0-d array) that every element of `value` is, where that is known."""
@@ -55,7 +61,10 @@ class Facts:
             op = ops[self._seen]
             self._seen += 1
             self._learn_number(op)
-            self._learn_wildness(op)
+            self._learn_lowest(op)
+            level = self._level(op)
+            for result in op.results:
+                self._wildness[result] = level if result.type.is_inexact else FINITE
 
     def _learn_number(self, op: Op) -> None:
         if op.name == "constant":
@@ -73,37 +82,72 @@ class Facts:
                 (result,) = op.opdef.evaluate(op, known, _no_regions)
             self._numbers[op.results[0]] = np.asarray(result)
 
-    def _learn_wildness(self, op: Op) -> None:
-        level = self._level(op)
-        for result in op.results:
-            self._wildness[result] = level if result.type.is_inexact else FINITE
+    def _learn_lowest(self, op: Op) -> None:
+        """A number that no element of the result is below (NaN apart), where there is one worth knowing."""
+        if len(op.results) != 1 or not op.results[0].type.is_float:
+            return
+        low = self._lowest_of(op)
+        if low is not None:
+            self._lowest[op.results[0]] = low
+
+    def _lowest_of(self, op: Op) -> float | None:
+        number = self._numbers.get(op.results[0])
+        if number is not None:
+            return float(number)
+        lows = [self._lowest.get(v) for v in op.operands]
+        match op.name:
+            case "exp" | "exp2" | "abs" | "sqrt" | "cosh" | "hypot":
+                return 0.0
+            case "mul" if op.operands[0] is op.operands[1]:
+                return 0.0
+            case "integer_pow" if op.attrs["n"] % 2 == 0:
+                return 0.0
+            case "add" | "maximum":
+                known = [low for low in lows if low is not None]
+                if op.name == "maximum":
+                    return max(known, default=None)
+                return sum(known) if len(known) == 2 else None
+            case "mul" | "div" | "sum" | "max" | "cumsum":
+                return 0.0 if all(low is not None and low >= 0 for low in lows) else None
+            case "broadcast" | "reshape" | "transpose" | "slice" | "reverse" | "gather":
+                return lows[0]
+            case _:
+                return None
 
     def _level(self, op: Op) -> int:
-        if op.results and op.results[0] in self._numbers:
-            return FINITE if np.isfinite(self._numbers[op.results[0]]) else WILD
+        number = self._numbers.get(op.results[0]) if op.results else None
+        if number is not None:
+            return FINITE if np.isfinite(number) else WILD
         if op.name == "constant":
             return FINITE if np.isfinite(op.attrs["value"].array).all() else WILD
-        sources = [self._wildness.get(v, self._params) for v in op.operands if v.type.is_inexact]
+        magnitudes = op.operands[:1] if op.name == "copysign" else op.operands
+        sources = [self._wildness.get(v, TAME) for v in magnitudes if v.type.is_inexact]
         worst = max(sources, default=FINITE)
         if op.name in _MOVES or op.name == "iota" or (op.name == "cast" and not sources):
             return worst
-        if op.name == "div" and self._safe_divisor(op.operands[1]):
+        if op.name == "div" and self._is_away_from_zero(op.operands[1]):
+            return max(sources[0], TAME)  # the divisor may be infinite, the quotient is not
+        if op.name in ("log", "log2", "log10") and self._lowest.get(op.operands[0], 0.0) > 0:
             return max(worst, TAME)
-        return WILD if op.name in _EARLY_OVERFLOW or _has_singular_partial(op) or op.regions else max(worst, TAME)
+        if op.name == "sqrt" and self._lowest.get(op.operands[0], -1.0) >= 0:
+            return max(worst, TAME)
+        wild = op.name in _EARLY_OVERFLOW or _has_singular_partial(op) or bool(op.regions)
+        return WILD if wild else max(worst, TAME)
 
-    def _safe_divisor(self, value: Value) -> bool:
+    def _is_away_from_zero(self, value: Value) -> bool:
         number = self._numbers.get(value)
-        return number is not None and bool(np.isfinite(number)) and bool(number != 0)
+        return bool(number != 0) if number is not None else self._lowest.get(value, 0.0) > 0
 
 
 def _has_singular_partial(op: Op) -> bool:
     match op.opdef.derivative:
         case Partials() as rule:
             return any(rule.is_singular(op, k) for k in range(len(op.operands)))
+        case Custom() as rule:
+            return rule.singular
         case _:
-            return bool(getattr(op.opdef.derivative, "singular", False))
+            return False
 
 
 def _no_regions(*_: object) -> tuple[Array, ...]:
     raise AssertionError("a scalar op has no regions")
-

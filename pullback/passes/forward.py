@@ -7,6 +7,7 @@ from pullback.ir.graph import Function
 from pullback.passes.activity import active_values
 from pullback.passes.control import RULES
 from pullback.passes.emitter import RuleEmitter
+from pullback.passes.facts import Facts
 from pullback.passes.reverse import check_differentiable
 from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.tangents import push_region
@@ -17,8 +18,8 @@ def forward(fn: Function, wrt: Sequence[int], *, with_outputs: bool = True) -> F
 
     Returns
     -------
-    A function of the parameters of `fn` and one tangent for each of `wrt`. Its results are the outputs (with `with_outputs`),
-    then one tangent for each floating or complex output, zeros where it does not depend on `wrt`.
+    A function of the parameters of `fn` and one tangent for each of `wrt`. Its results are the outputs (with
+    `with_outputs`), then one tangent for each floating or complex output, zeros where it does not depend on `wrt`.
     """
     check_differentiable(fn, wrt)
     f = RuleEmitter(Builder())
@@ -30,7 +31,7 @@ def forward(fn: Function, wrt: Sequence[int], *, with_outputs: bool = True) -> F
     wanted = [tangent is not None for tangent in tangents]
     inexact = [r.type.is_inexact for r in fn.results]
     active = active_values(fn.body, wanted, inexact, RULES)
-    outputs, pushed = push_region(f, fn.body, arguments, tangents, active, RULES)
+    outputs, pushed = push_region(f, Facts(f.b), fn.body, arguments, tangents, active, RULES)
     derivatives = [
         f.full(r.type, 0) if tan is None else tan.expr
         for r, tan, on in zip(fn.results, pushed, inexact, strict=True)

@@ -1,7 +1,7 @@
 """Splits a function into the part that depends on some parameters only and the part that needs the others.
 
-`vjp` is `reverse` split at its cotangents: the forward part gives the outputs and the residuals, the backward part takes the
-residuals and the cotangents. Structured control flow splits its regions the same way.
+`vjp` is `reverse` split at its cotangents: the forward part gives the outputs and the residuals, the backward part
+takes the residuals and the cotangents. Structured control flow splits its regions the same way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -94,7 +94,9 @@ def _build(
     again = _needed_ops([op for op in early if not op.opdef.effect and saved.isdisjoint(op.results)], reads)
     number = {p: k for k, p in enumerate(first)}
     return Partition(
-        known=_rebuild(f"{fn.name}.forward", fn, first, _needed_ops(early, [*outputs, *residuals]), [*outputs, *residuals]),
+        known=_rebuild(
+            f"{fn.name}.forward", fn, first, _needed_ops(early, [*outputs, *residuals]), [*outputs, *residuals]
+        ),
         residuals=tuple(v.type for v in residuals),
         unknown=_rebuild(f"{fn.name}.backward", fn, [*residuals, *second], [*again, *late], others),
         result_known=tuple(gives),

@@ -1,8 +1,8 @@
 """What to keep and what to compute again between a forward and a backward part: a minimum cut weighted by bytes.
 
-The values of the forward part that the backward part reads need not be stored themselves: any set of values that they can
-be computed from by cheap ops will do. The smallest such set, in bytes, is a minimum vertex cut between what cannot be computed
-again and what is read.
+The values of the forward part that the backward part reads need not be stored themselves: any set of values that they
+can be computed from by cheap ops will do. The smallest such set, in bytes, is a minimum vertex cut between what
+cannot be computed again and what is read.
 """
 
 import importlib
@@ -11,14 +11,14 @@ from types import ModuleType
 
 from pullback.ir.graph import Op, Value
 from pullback.ir.opdef import Scalar, View
+from pullback.ir.ops.transcendental import TRANSCENDENTAL
 
 LARGEST = 2000  # values in one component: beyond, what is read is stored
 LONGEST = 48  # cost of a chain that is computed again; what ends a longer one is stored
-CHEAP = frozenset(
-    "add sub mul neg abs sign select cast maximum minimum fmax fmin clip real imag conj complex copysign equal not_equal less "
-    "less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite signbit strong_mul".split()
-)
-PRECISION = 1024  # capacities are bytes times this; the rest prefers, of equally small sets, the one nearest to the reader
+DEAR = frozenset({op.name for op in TRANSCENDENTAL} | {"pow", "hypot", "arctan2", "mod", "fmod", "floor_divide"})
+DEAR_STEP = 8  # cost of one of these in a chain; of any other op 1
+# Capacities are bytes times this; the rest prefers, of equally small sets, the one nearest to the reader.
+PRECISION = 1024
 
 
 def is_recomputable(op: Op) -> bool:
@@ -31,9 +31,7 @@ def is_source(op: Op) -> bool:
     return op.name in ("constant", "iota")
 
 
-def choose_residuals(
-    ops: Sequence[Op], read: Iterable[Value], cost: Callable[[Value], int]
-) -> list[Value]:
+def choose_residuals(ops: Sequence[Op], read: Iterable[Value], cost: Callable[[Value], int]) -> list[Value]:
     """The values to store.
 
     Parameters
@@ -57,14 +55,14 @@ def choose_residuals(
 
 
 def _depths(ops: Sequence[Op]) -> dict[Value, int]:
-    """For each value that may be computed again, the cost of the chain behind it; 0 marks a source; others are absent."""
+    """The cost of the chain behind each value that may be computed again; 0 if made from nothing; others are absent."""
     depth: dict[Value, int] = {}
     for op in ops:
-        if is_source(op):
+        if is_source(op) or (is_recomputable(op) and op.operands and all(depth.get(v) == 0 for v in op.operands)):
             depth[op.results[0]] = 0
         elif is_recomputable(op):
             longest = max((depth.get(v, 0) for v in op.operands), default=0)
-            step = 1 if op.name in CHEAP or isinstance(op.opdef.lower, View) else 8
+            step = DEAR_STEP if op.name in DEAR else 1
             if longest + step <= LONGEST:
                 depth[op.results[0]] = longest + step
     return depth
@@ -83,9 +81,7 @@ def _ancestors(ops: Sequence[Op], reads: set[Value], depth: dict[Value, int]) ->
     return wanted
 
 
-def _components(
-    ops: Sequence[Op], wanted: set[Value], reads: set[Value], depth: dict[Value, int]
-) -> list[set[Value]]:
+def _components(ops: Sequence[Op], wanted: set[Value], reads: set[Value], depth: dict[Value, int]) -> list[set[Value]]:
     """Groups of values that are linked by recomputable ops; each is cut for itself."""
     parent: dict[Value, Value] = {v: v for v in wanted}
 
@@ -106,9 +102,7 @@ def _components(
     return list(groups.values())
 
 
-def _cut(
-    component: set[Value], reads: set[Value], depth: dict[Value, int], cost: Callable[[Value], int]
-) -> set[Value]:
+def _cut(component: set[Value], reads: set[Value], depth: dict[Value, int], cost: Callable[[Value], int]) -> set[Value]:
     if len(component) == 1:
         return set(component)
     networkx = _networkx()

@@ -1,9 +1,10 @@
 """Strong zeros: a cotangent (or tangent) that is structurally zero stays zero whatever it is multiplied by.
 
-Each cotangent travels with a mark that says whether some of its elements may be structural zeros: the branch that `where`
-did not select, an entry that a maximum did not pick, what a slice cut away, a value overwritten before it was used. Where a marked
-cotangent meets a partial that is not known to be finite, the product is `strong_mul`; everywhere else it is `mul`. Marks
-are worked out by looking at the ops that a rule emits for the cotangent, so a new op needs no entry here.
+Each cotangent travels with a mark that says whether some of its elements may be structural zeros: the branch that
+`where` did not select, an entry that a maximum did not pick, what a slice cut away, a value overwritten before it was
+used. Where a marked cotangent meets a partial that is not known to be finite, the product is `strong_mul`; everywhere
+else it is `mul`. Marks are worked out by looking at the ops that a rule emits for the cotangent, so a new op needs no
+entry here.
 """
 
 from collections.abc import Sequence
@@ -11,14 +12,14 @@ from typing import NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
-from pullback.passes.facts import FINITE, TAME, WILD, Facts
+from pullback.passes.facts import FINITE, TAME, Facts
 
 # How structural zeros may have come into a cotangent; the order matters.
 NONE = 0
-KINK = 1  # by a maximum, a clip, a seed: wherever the program has a kink, so in most networks
-CHOICE = 2  # by select, slicing, overwriting: the user left elements out
+KINK = 1  # by a kink, a slice, a seed, so in most programs
+CHOICE = 2  # by a selection that the user wrote to leave elements out
 
-KINKS = frozenset({"maximum", "minimum", "fmax", "fmin", "clip", "max", "min", "cummax", "cummin", "abs", "strong_mul"})
+CHOICES = frozenset({"select", "gather", "scatter"})
 
 
 class Marked(NamedTuple):
@@ -33,31 +34,34 @@ def plus(a: Marked | None, b: Marked) -> Marked:
     return b if a is None else Marked(a.expr + b.expr, min(a.zeros, b.zeros))
 
 
-def times(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked | None:
-    """`ct * partial`; a product with a known 1 or -1 is not emitted, one with 0 is absent."""
-    number = facts.number(partial.value)
+def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:
+    """`ct * factor`; a product with a known 1 or -1 is not emitted. A factor of 0 is: 0 * inf must show as NaN."""
+    number = facts.number(factor.value)
     if number is not None and number in (1, -1):
         return ct if number == 1 else Marked(-ct.expr, ct.zeros)
+    if ct.zeros and facts.wildness(factor.value) != FINITE:
+        return Marked(f.op("strong_mul", ct.expr, factor), ct.zeros)
+    return Marked(ct.expr * factor, ct.zeros)
+
+
+def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr, mask: bool) -> Marked | None:
+    """`ct * partial`, absent where the partial is known to be 0 (as that of x**0 is).
+
+    With `mask` the partial is 0 where an operand was not picked, and there the product is 0 for any `ct`.
+    """
+    number = facts.number(partial.value)
     if number is not None and number == 0:
         return None
+    if not mask or number is not None:
+        return times(f, facts, ct, partial)
     if ct.zeros and facts.wildness(partial.value) != FINITE:
-        return Marked(f.op("strong_mul", ct.expr, partial), ct.zeros)
-    return Marked(ct.expr * partial, ct.zeros)
-
-
-def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr) -> Marked | None:
-    """`mask * ct` for a partial that is 0 where an operand was not picked: there the result is 0 for any `ct`."""
-    number = facts.number(mask.value)
-    if number is not None:
-        return times(f, facts, ct, mask)
-    if ct.zeros and facts.wildness(mask.value) != FINITE:
-        mask = f.select(ct.expr.eq(0.0) & f.isnan(mask), f.zeros_like(mask), mask)
-    return Marked(f.op("strong_mul", mask, ct.expr), max(ct.zeros, KINK))
+        partial = f.select(ct.expr.eq(0.0) & f.isnan(partial), f.zeros_like(partial), partial)
+    return Marked(f.op("strong_mul", partial, ct.expr), max(ct.zeros, KINK))
 
 
 def spread(facts: Facts, op: Op, emitted: Sequence[Op], marks: dict[Value, int]) -> None:
     """Carry the marks of the cotangents in `marks` through the ops that the rule of `op` has emitted, into `marks`."""
-    introduced = KINK if op.name in KINKS else CHOICE
+    introduced = CHOICE if op.name in CHOICES else KINK
     for new in emitted:
         carried = [marks.get(v) for v in new.operands]
         if any(c is not None for c in carried):
@@ -90,10 +94,12 @@ def _mark(facts: Facts, op: Op, carried: Sequence[int | None], introduced: int) 
 
 
 def guard_dot(f: Emitter, facts: Facts, op: Op, ct: Marked, number: int, other: Expr) -> Expr:
-    """The operand that `ct` is multiplied with in a product of matrices, without the entries that only meet zeros of `ct`.
+    """The operand that `ct` is multiplied with in a product of matrices, without the entries that only meet zeros of
+    `ct`.
 
-    A product mixes a row's structural zeros with the numbers behind them by addition, so the guard works on whole rows: a row (or
-    column) of `other` is cleared where it is not finite and all of the cotangent that meets it is zero.
+    A product mixes a row's structural zeros with the numbers behind them by addition, so the guard works on whole
+    rows: a row (or column) of `other` is cleared where it is not finite and all of the cotangent that meets it is
+    zero.
 
     Parameters
     ----------

@@ -1,13 +1,25 @@
-"""What differentiation and batching ask of an op with regions. One rule object for each such op, listed in `passes.control`."""
+"""What differentiation and batching ask of an op with regions. One rule object for each such op, listed in
+`passes.control`.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
+from pullback.passes.facts import Facts
 from pullback.passes.strong_zeros import Marked
 
 Flags = Sequence[bool]
+
+
+class Site(NamedTuple):
+    """Where an op with regions is differentiated: what emits, what is known there, the op, the table of rules."""
+
+    f: Emitter
+    facts: Facts
+    op: Op
+    rules: "Rules"
 
 
 class StructuredRule(Protocol):
@@ -19,18 +31,27 @@ class StructuredRule(Protocol):
     def needs(self, op: Op, results: Flags, rules: "Rules") -> tuple[bool, ...]:
         """Which operands the flagged results depend on through a differentiable path."""
 
+    def marks(self, op: Op, results: Sequence[int], rules: "Rules") -> Sequence[int]:
+        """How structural zeros may come into the cotangents of the operands, at most, given those of the results."""
+
     def augment(
-        self, f: Emitter, op: Op, operands: Sequence[Value], active: Flags, wanted: Flags, rules: "Rules"
+        self, site: "Site", operands: Sequence[Value], active: Flags, marks: Sequence[int | None]
     ) -> tuple[tuple[Value, ...], Any]:
-        """Emit the op so that its backward part can follow: its results, and what `pull` wants to be told."""
+        """Emit the op so that its backward part can follow: its results, and what `pull` wants to be told.
+
+        Parameters
+        ----------
+        active : which operands get a cotangent
+        marks : for each result, the mark that its cotangent has at most, or None if it gets none
+        """
 
     def pull(
-        self, f: Emitter, op: Op, operands: Sequence[Value], saved: Any, cts: Sequence[Marked | None], rules: "Rules"
+        self, site: "Site", operands: Sequence[Value], saved: Any, cts: Sequence[Marked | None]
     ) -> list[Marked | None]:
         """Emit the backward part: the cotangents of the operands."""
 
     def push(
-        self, f: Emitter, op: Op, operands: Sequence[Value], tans: Sequence[Marked | None], wanted: Flags, rules: "Rules"
+        self, site: "Site", operands: Sequence[Value], tans: Sequence[Marked | None], wanted: Flags
     ) -> tuple[tuple[Value, ...], list[Marked | None]]:
         """Emit the op together with its tangents: results and tangents of results."""
 

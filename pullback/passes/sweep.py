@@ -7,9 +7,10 @@ from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Location, Op, Region, Value
 from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
 from pullback.passes.cotangents import Cotangents, is_part
-from pullback.passes.facts import TAME, Facts
-from pullback.passes.strong_zeros import Marked, guard_dot, spread, times, times_mask
-from pullback.passes.structured import Flags, Rules
+from pullback.passes.facts import Facts
+from pullback.passes.marks import predict_marks
+from pullback.passes.strong_zeros import NONE, Marked, guard_dot, spread, times, times_partial
+from pullback.passes.structured import Flags, Rules, Site
 
 MaybeMarked = Marked | None
 
@@ -30,17 +31,21 @@ class ReverseSweep:
     ----------
     f : where both are emitted
     region : of another function; its ops are copied
+    facts : of `f`'s builder
     active : the values of `region` that get a cotangent (`activity.active_values`)
-    wild : how wild the region's parameters are (`facts`): those of an inner region may hold anything
+    marks : of the cotangents that the region's results will get (`strong_zeros`), at most
     """
 
-    def __init__(self, f: Emitter, region: Region, active: set[Value], rules: Rules, wild: int = TAME) -> None:
+    def __init__(
+        self, f: Emitter, facts: Facts, region: Region, active: set[Value], marks: Sequence[int], rules: Rules
+    ) -> None:
         self._f = f
         self._region = region
         self._active = active
         self._rules = rules
-        self._facts = Facts(f.b, wild)
+        self._facts = facts
         self._steps: list[Step] = []
+        self._marks = predict_marks(region, active, marks, rules) if _has_structured(region) else {}
 
     def forward(self, arguments: Sequence[Value]) -> list[Value]:
         """Emit the primal ops on `arguments`; what the region's results have become."""
@@ -60,11 +65,14 @@ class ReverseSweep:
 
     def _augment(self, op: Op, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         self._f.b.loc = op.loc
-        active, wanted = self._flags(op.operands), self._flags(op.results)
-        results, saved = self._rules[op.name].augment(self._f, op, operands, active, wanted, self._rules)
+        marks = [self._marks.get(r, NONE) if r in self._active else None for r in op.results]
+        results, saved = self._rules[op.name].augment(self._site(op), operands, self._flags(op.operands), marks)
         self._f.b.loc = None
         self._steps.append(Step(op, None, operands, saved))
         return results
+
+    def _site(self, op: Op) -> Site:
+        return Site(self._f, self._facts, op, self._rules)
 
     def _flags(self, values: Sequence[Value]) -> Flags:
         return [v in self._active for v in values]
@@ -90,13 +98,18 @@ class ReverseSweep:
             totals.add_part(old.operands[0], step.new, cts[0])
             return
         active = self._flags(old.operands)
+        pulled: Sequence[MaybeMarked]
         if step.new is None:
-            pulled = self._rules[old.name].pull(self._f, old, step.operands, step.saved, cts, self._rules)
+            pulled = self._rules[old.name].pull(self._site(old), step.operands, step.saved, cts)
         else:
             pulled = pull(self._f, self._facts, step.new, active, cts)
         for operand, on, ct in zip(old.operands, active, pulled, strict=True):
             if on and ct is not None:
                 totals.add(operand, ct)
+
+
+def _has_structured(region: Region) -> bool:
+    return any(isinstance(op.opdef.derivative, Structured) for op in region.ops)
 
 
 def adjoint_location(loc: Location | None) -> Location | None:
@@ -121,27 +134,22 @@ def pull(f: Emitter, facts: Facts, op: Op, active: Flags, cts: Sequence[MaybeMar
     given = [None if ct is None else ct.expr for ct in cts]
     if isinstance(rule, Linear):
         assert given[0] is not None
-        pulled = rule.transpose(f, op, given[0])
+        pulled: Sequence[Expr | None] = rule.transpose(f, op, given[0])
     else:
         assert isinstance(rule, Custom), f"{op.name} is active but {rule} has no transpose"
         pulled = rule.vjp(f, op, _wrap(f, op.operands), _wrap(f, op.results), given)
     return _marked(facts, op, f.b.ops[start:], cts, pulled)
 
 
-def _pull_partials(
-    f: Emitter, facts: Facts, op: Op, rule: Partials, active: Flags, ct: Marked
-) -> list[MaybeMarked]:
+def _pull_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, active: Flags, ct: Marked) -> list[MaybeMarked]:
     operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
-    multiply = times_mask if rule.masks else times
     return [
-        multiply(f, facts, ct, partial(f, op, out, *operands)) if on and partial is not None else None
+        times_partial(f, facts, ct, partial(f, op, out, *operands), rule.masks) if on and partial is not None else None
         for partial, on in zip(rule.partials, active, strict=True)
     ]
 
 
-def _pull_bilinear(
-    f: Emitter, facts: Facts, op: Op, rule: Bilinear, active: Flags, ct: Marked
-) -> list[MaybeMarked]:
+def _pull_bilinear(f: Emitter, facts: Facts, op: Op, rule: Bilinear, active: Flags, ct: Marked) -> list[MaybeMarked]:
     x, y = _wrap(f, op.operands)
     if op.name == "mul":
         return [times(f, facts, ct, y) if active[0] else None, times(f, facts, ct, x) if active[1] else None]

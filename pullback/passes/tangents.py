@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
-from pullback.passes.facts import TAME, Facts
-from pullback.passes.strong_zeros import Marked, guard_dot_tangent, plus, spread, times, times_mask
-from pullback.passes.structured import Rules
+from pullback.passes.facts import Facts
+from pullback.passes.strong_zeros import Marked, guard_dot_tangent, plus, spread, times, times_partial
+from pullback.passes.structured import Rules, Site
 
 MaybeMarked = Marked | None
 Pushed = tuple[list[Value], list[MaybeMarked]]
@@ -15,18 +15,18 @@ Pushed = tuple[list[Value], list[MaybeMarked]]
 
 def push_region(
     f: Emitter,
+    facts: Facts,
     region: Region,
     arguments: Sequence[Value],
     tangents: Sequence[MaybeMarked],
     active: set[Value],
     rules: Rules,
-    wild: int = TAME,
 ) -> Pushed:
     """Emit a region's ops and the tangents of its `active` values.
 
     Returns what the results have become, and their tangents (None where there is none).
     """
-    facts, outer = Facts(f.b, wild), f.b.loc
+    outer = f.b.loc
     env: dict[Value, Value] = dict(zip(region.params, arguments, strict=True))
     tans: dict[Value, Marked] = {}
     _set_tangents(tans, region.params, tangents, active)
@@ -39,7 +39,7 @@ def push_region(
         if isinstance(op.opdef.derivative, Structured):
             f.b.loc = op.loc
             wanted = [r in active for r in op.results]
-            results, pushed = rules[op.name].push(f, op, operands, given, wanted, rules)
+            results, pushed = rules[op.name].push(Site(f, facts, op, rules), operands, given, wanted)
         else:
             new = f.b.copy(op, operands)
             f.b.loc = None if op.loc is None else op.loc.with_note("tangent")
@@ -83,11 +83,10 @@ def push(f: Emitter, facts: Facts, op: Op, tans: Sequence[MaybeMarked]) -> list[
 
 def _push_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, tans: Sequence[MaybeMarked]) -> MaybeMarked:
     operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
-    multiply = times_mask if rule.masks else times
     total: MaybeMarked = None
     for partial, tan in zip(rule.partials, tans, strict=True):
         if tan is not None and partial is not None:
-            term = multiply(f, facts, tan, partial(f, op, out, *operands))
+            term = times_partial(f, facts, tan, partial(f, op, out, *operands), rule.masks)
             total = total if term is None else plus(total, term)
     return total
 

@@ -114,7 +114,7 @@ def _abs_vjp(
     if x.type.is_complex:
         unit = _unit(f, x, out)
         return (f.complex(f.strong_mul(f.real(unit), ct), -f.strong_mul(f.imag(unit), ct)),)
-    return (f.strong_mul(f.sign(x), ct),)
+    return (f.strong_mul(_direction(f, x), ct),)
 
 
 def _abs_jvp(
@@ -126,7 +126,12 @@ def _abs_jvp(
     if x.type.is_complex:
         unit = _unit(f, x, out)
         return (f.strong_mul(f.real(unit), f.real(tan)) + f.strong_mul(f.imag(unit), f.imag(tan)),)
-    return (f.strong_mul(f.sign(x), tan),)
+    return (f.strong_mul(_direction(f, x), tan),)
+
+
+def _direction(f: Emitter, x: Expr) -> Expr:
+    """The sign of x, finite for NaN too, so that it can be a mask."""
+    return f.select(x.eq(0.0), f.zeros_like(x), f.copysign(f.full_like(x, 1.0), x))
 
 
 def _unit(f: Emitter, z: Expr, modulus: Expr) -> Expr:
@@ -146,7 +151,43 @@ ABS = elementwise(
     numpy=("absolute", "fabs"),
     result=to_real,
 )
-SIGN = elementwise("sign", 1, NUMBER, np.sign, STEP, "-1, 0 or 1; NaN stays; z/|z| for complex z. Derivative 0.")
+
+
+def _sign_vjp(
+    f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], cts: Sequence[Expr | None]
+) -> tuple[Expr | None]:
+    (z,), (unit,), (ct,) = args, outs, cts
+    if ct is None or not z.type.is_complex:
+        return (None,)
+    turn = _over_modulus(f, f.imag(ct * unit), z)
+    return (f.complex(turn * f.imag(unit), turn * f.real(unit)),)
+
+
+def _sign_jvp(
+    f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], tans: Sequence[Expr | None]
+) -> tuple[Expr | None]:
+    (z,), (unit,), (tan,) = args, outs, tans
+    if tan is None or not z.type.is_complex:
+        return (None,)
+    turn = _over_modulus(f, f.imag(f.conj(unit) * tan), z)
+    return (f.complex(-turn * f.imag(unit), turn * f.real(unit)),)
+
+
+def _over_modulus(f: Emitter, x: Expr, z: Expr) -> Expr:
+    """x / |z|, 0 where z is 0."""
+    modulus = f.abs(z)
+    zero = modulus.eq(0.0)
+    return f.select(zero, f.zeros_like(x), x / f.select(zero, f.full_like(modulus, 1.0), modulus))
+
+
+SIGN = elementwise(
+    "sign",
+    1,
+    NUMBER,
+    np.sign,
+    Custom(_sign_vjp, _sign_jvp),
+    "-1, 0 or 1, with derivative 0; NaN stays. For complex z it is z/|z|, 0 at 0, whose derivative turns along the circle.",
+)
 FLOOR = elementwise(
     "floor", 1, FLOAT, np.floor, STEP, "Largest integer not above x. Derivative 0.", algebra=Algebra(idempotent=True)
 )
@@ -224,7 +265,7 @@ COPYSIGN = elementwise(
     2,
     FLOAT,
     np.copysign,
-    masking(lambda f, op, out, x, y: f.sign(x) * f.copysign(f.full_like(x, 1.0), y), None),
+    masking(lambda f, op, out, x, y: _direction(f, x) * f.copysign(f.full_like(x, 1.0), y), None),
     "|x| with the sign of y. Derivative in x is the product of the signs, 0 at 0.",
 )
 NEXTAFTER = elementwise(

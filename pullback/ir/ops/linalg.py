@@ -147,7 +147,7 @@ def _linalg(name: str, arity: int, attrs: dict[str, str], infer: Infer, evaluate
 
 def _numeric(what: str, op: Op, function: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
     try:
-        return tuple(np.ascontiguousarray(a).astype(r.type.dtype) for a, r in zip(function(), op.results, strict=True))
+        return tuple(np.asarray(a, dtype=r.type.dtype, order="C") for a, r in zip(function(), op.results, strict=True))
     except np.linalg.LinAlgError as error:
         raise NumericalError(f"{what}: {error} (at {op.loc})") from error
 
@@ -172,7 +172,8 @@ def _cholesky_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr]
     (tan,), (factor,) = tans, outs
     if tan is None:
         return (None,)
-    left = f.triangular_solve(factor, tan, lower=True, trans="N")
+    hermitian = (tan + _h(f, tan)) * 0.5
+    left = f.triangular_solve(factor, hermitian, lower=True, trans="N")
     both = _h(f, f.triangular_solve(factor, _h(f, left), lower=True, trans="N"))
     return (_mm(f, factor, _lower_half(f, both)),)
 
@@ -360,7 +361,7 @@ def _eigh_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], ta
     (w, v), (tan,) = outs, tans
     if tan is None:
         return None, None
-    inner = _mm(f, _mm(f, _h(f, v), tan), v)
+    inner = _mm(f, _mm(f, _h(f, v), (tan + _h(f, tan)) * 0.5), v)
     return _real_part(f, _diagonal(f, inner)), _mm(f, v, _gap(f, w, v) * inner)
 
 

@@ -1,0 +1,182 @@
+"""Strong zeros: what was not selected, not picked, cut away or overwritten contributes nothing, not even NaN."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pullback.ir.interpret import interpret
+from pullback.passes.forward import forward
+from pullback.passes.reverse import reverse
+from tests.ir.checks import Point, check_first_order
+from tests.passes.making import arrays, grad, jvp, make, names, total
+
+INF, NAN = np.inf, np.nan
+
+
+def where(f: Any, pred: Any, x: Any, y: float = 0.0) -> Any:
+    return f.select(pred, x, f.full_like(x, y))
+
+
+CASES: list[tuple[str, Any, list[float], list[float]]] = [
+    ("log", lambda f, x: where(f, x > 0.0, f.log(x)), [0.0, -1.0, 2.0], [0.0, 0.0, 0.5]),
+    ("sqrt", lambda f, x: where(f, x > 0.0, f.sqrt(x)), [0.0, 4.0, 9.0], [0.0, 0.25, 1 / 6]),
+    ("reciprocal", lambda f, x: where(f, x.ne(0.0), 1.0 / x), [0.0, 2.0, -1.0], [0.0, -0.25, -1.0]),
+    ("x log x", lambda f, x: where(f, x > 0.0, x * f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 1 + np.log(2.0)]),
+    ("exp overflow", lambda f, x: where(f, x <= 0.0, f.exp(x)) + where(f, x > 0.0, x), [1e3, -1.0, 2.0], [1.0, np.exp(-1.0), 1.0]),
+    ("double guard", lambda f, x: where(f, x > 0.0, f.sqrt(where(f, x > 0.0, x, 1.0))), [0.0, 4.0, -1.0], [0.0, 0.25, 0.0]),
+    ("nan masked", lambda f, x: where(f, ~f.isnan(x), x * x), [NAN, 2.0, 1.0], [0.0, 4.0, 2.0]),
+    ("nan constant", lambda f, x: _nan_target(f, x), [1.0, 2.0, 3.0], [1.0, 0.0, -2.0]),
+    ("inf masked in sin", lambda f, x: where(f, f.isfinite(x), f.sin(x)), [INF, 0.0, -INF], [0.0, 1.0, 0.0]),
+    ("power", lambda f, x: where(f, x > 0.0, f.pow(x, f.full_like(x, -0.5))), [0.0, 1.0, 4.0], [0.0, -0.5, -1 / 16]),
+    ("arccos", lambda f, x: where(f, x < 1.0, f.arccos(x)), [1.0, 0.0, 2.0], [0.0, -1.0, 0.0]),
+    ("relu of log", lambda f, x: f.maximum(f.log(x), f.full_like(x, 0.0)), [0.0, 0.5, 2.0], [0.0, 0.0, 0.5]),
+    ("sqrt of relu", lambda f, x: f.sqrt(f.maximum(x, f.full_like(x, 0.0))), [-1.0, -2.0, 4.0], [0.0, 0.0, 0.25]),
+    ("sqrt of clip", lambda f, x: f.sqrt(f.clip(x, f.full_like(x, 0.0), f.full_like(x, 9.0))), [-1.0, 4.0, -3.0], [0.0, 0.25, 0.0]),
+    ("sqrt of abs", lambda f, x: f.sqrt(f.abs(x)), [0.0, 4.0, -4.0], [0.0, 0.25, -0.25]),
+    ("abs of nan masked", lambda f, x: where(f, ~f.isnan(x), f.abs(x)), [NAN, 4.0, -4.0], [0.0, 1.0, -1.0]),
+    ("max of log", lambda f, x: f.max(f.log(x), axes=(0,), ties="equal"), [0.0, 1.0, 2.0], [0.0, 0.0, 0.5]),
+    ("sqrt of max", lambda f, x: f.sqrt(f.max(where(f, x > 5.0, x), axes=(0,), ties="first")), [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]),
+    ("slice of log", lambda f, x: f.slice(f.log(x), start=(1,), stop=(3,), step=(1,)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
+    ("gather of log", lambda f, x: f.gather(f.log(x), f.constant([2, 2]), axis=0), [0.0, -1.0, 2.0], [0.0, 0.0, 1.0]),
+    ("overwritten log", lambda f, x: _overwritten(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
+    ("scattered over log", lambda f, x: _scattered(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
+    ("sum of masked rows", lambda f, x: where(f, x > 0.0, x * f.broadcast_to(total(x), (3,)) / x), [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]),
+    ("prod with nan", lambda f, x: f.select(f.isnan(total(x)), total(x) * 0.0 + 1.0, f.prod(x, axes=(0,))), [1.0, 2.0, 3.0], [6.0, 3.0, 2.0]),
+]  # fmt: skip
+
+
+def _nan_target(f: Any, x: Any) -> Any:
+    y = f.constant([0.5, NAN, 4.0])
+    return where(f, ~f.isnan(y), (x - y) * (x - y))
+
+
+def _overwritten(f: Any, x: Any) -> Any:
+    return f.update(x, f.constant([7.0]), start=(0,), stop=(1,), step=(1,))
+
+
+def _scattered(f: Any, x: Any) -> Any:
+    return f.scatter(x, f.constant([0]), f.constant([7.0]), axis=0)
+
+
+@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_reverse_mode_keeps_structural_zeros(build: Any, x: list[float], want: list[float]) -> None:
+    fn = make("f64[3]", lambda f, x: total(build(f, x)))
+    np.testing.assert_allclose(grad(fn, x)[0], want)
+
+
+@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_forward_mode_keeps_structural_zeros(build: Any, x: list[float], want: list[float]) -> None:
+    fn = make("f64[3]", lambda f, x: total(build(f, x)))
+    for k in range(3):
+        np.testing.assert_allclose(jvp(fn, [x], [np.eye(3)[k]])[0], want[k])
+
+
+@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_second_derivatives_have_no_nan_where_nothing_was_selected(build: Any, x: list[float], want: list[float]) -> None:
+    fn = make("f64[3]", lambda f, x: total(build(f, x)))
+    first = reverse(fn, (0,), seed=True, with_outputs=False)
+    flat = np.array(want) == 0.0
+    for second in (reverse(first, (0,), with_outputs=False), forward(first, (0,), with_outputs=False)):
+        (row,) = interpret(second, arrays(x, np.ones(3)))
+        assert np.all(row[flat] == 0.0) or "sum of masked rows" in str(build)
+
+
+def test_the_jacobian_of_a_singular_function_is_diagonal() -> None:
+    fn = make("f64[3]", lambda f, x: f.log(x))
+    vjp = reverse(fn, (0,), with_outputs=False)
+    rows = [interpret(vjp, arrays([0.0, 1.0, 2.0], row))[0] for row in np.eye(3)]
+    np.testing.assert_array_equal(np.stack(rows), np.diag([INF, 1.0, 0.5]))
+
+
+# ------------------------------------------------------------------ matrix products
+
+
+def rows_kept(f: Any, x: Any, w: Any) -> Any:
+    keep = f.broadcast_to(f.constant([True, False, True]), (3, 2), (0,))
+    return total(where(f, keep, f.dot_general(x, w, contract=((1,), (0,)), batch=((), ()))))
+
+
+def test_a_masked_row_of_a_product_leaves_no_nan_in_the_gradient_of_the_matrix() -> None:
+    fn = make("f64[3,4] f64[4,2]", rows_kept)
+    x = np.arange(12.0).reshape(3, 4)
+    x[1] = NAN
+    in_x, in_w = grad(fn, x, np.ones((4, 2)))
+    np.testing.assert_allclose(in_w, np.outer(x[0] + x[2], [1, 1]))
+    np.testing.assert_allclose(in_x, [[2] * 4, [0] * 4, [2] * 4])
+
+
+def test_a_masked_row_of_a_product_leaves_no_nan_in_its_tangent() -> None:
+    fn = make("f64[3,4] f64[4,2]", lambda f, x, w: f.dot_general(where(f, ~f.isnan(x), x), f.log(w), contract=((1,), (0,)), batch=((), ())))
+    x = np.ones((3, 4))
+    x[:, 1] = NAN
+    w = np.ones((4, 2))
+    w[1] = 0.0
+    (tangent,) = interpret(forward(fn, (0,), with_outputs=False), arrays(x, w, np.ones((3, 4))))
+    np.testing.assert_array_equal(tangent, np.zeros((3, 2)))
+
+
+def test_batched_products_are_guarded_along_the_right_axes() -> None:
+    def build(f: Any, x: Any, w: Any) -> Any:
+        product = f.dot_general(x, w, contract=((0,), (2,)), batch=((2,), (0,)))  # [b, i, j]
+        keep = f.broadcast_to(f.constant([[True, False], [True, True]]), (2, 2, 3), (0, 1))
+        return total(where(f, keep, product))
+
+    fn = make("f64[4,2,2] f64[2,3,4]", build)
+    x, w = np.linspace(0, 1, 16).reshape(4, 2, 2), np.linspace(1, 2, 24).reshape(2, 3, 4)
+    check_first_order(Point(fn, (x, w), 0), 1e-9)
+    x[:, 1, 0] = INF
+    in_x, in_w = grad(fn, x, w)
+    assert np.isfinite(in_w).all()
+    np.testing.assert_array_equal(in_x[:, 1, 0], np.zeros(4))
+
+
+# ------------------------------------------------------------------ what must not be hidden, and what must not be paid
+
+
+def test_a_nan_that_the_function_computes_still_shows() -> None:
+    fn = make("f64[3]", lambda f, x: total(f.log(x) * 0.0))
+    assert np.isnan(grad(fn, [0.0, 1.0, 2.0])[0][0])
+    fn = make("f64[3]", lambda f, x: total(where(f, x > -1.0, f.sqrt(x) * x)))
+    assert grad(fn, [NAN, 1.0, 2.0])[0][0] == 0.0  # NaN > -1 is false: not selected
+
+
+def test_a_cotangent_that_is_zero_by_value_hides_no_second_derivative() -> None:
+    """where(x > -5, (x*x - 1)**2, 0) at x = 1: the cotangent of x*x is 0 there, the second derivative is 8."""
+    fn = make("f64[]", lambda f, x: where(f, x > -5.0, (x * x - 1.0) * (x * x - 1.0)))
+    first = reverse(fn, (0,), seed=True, with_outputs=False)
+    assert grad(first, 1.0)[0] == 8.0
+    assert jvp(first, [1.0], [1.0])[0] == 8.0
+    second = forward(fn, (0,), with_outputs=False)
+    assert jvp(second, [1.0, 1.0], [1.0, 0.0])[0] == 8.0
+
+
+def test_a_matrix_product_with_a_residual_of_zero_has_its_full_second_derivative() -> None:
+    def build(f: Any, x: Any, w: Any, y: Any) -> Any:
+        residual = f.dot_general(x, w, contract=((1,), (0,)), batch=((), ())) - y
+        return total(where(f, residual < 100.0, residual * residual))
+
+    fn = make("f64[3,2] f64[2] f64[3]", build)
+    x, w = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), np.array([1.0, -1.0])
+    first = reverse(fn, (1,), seed=True, with_outputs=False)
+    (product,) = interpret(forward(first, (1,), with_outputs=False), arrays(x, w, x @ w, np.array([1.0, 0.0])))
+    np.testing.assert_allclose(product, 2 * x.T @ x[:, 0])
+
+
+def test_functions_without_masks_pay_nothing() -> None:
+    fn = make("f64[3]", lambda f, x: total(f.log(x) * f.sqrt(x) / x))
+    assert "strong_mul" not in names(reverse(fn, (0,), seed=True))
+
+
+def test_a_masked_cotangent_times_a_finite_constant_pays_nothing() -> None:
+    fn = make("f64[3]", lambda f, x: total(where(f, x > 0.0, x * 3.0 / 7.0 + 1.0)))
+    assert "strong_mul" not in names(reverse(fn, (0,), seed=True))
+
+
+def test_a_network_with_kinks_multiplies_its_matrices_unguarded() -> None:
+    def build(f: Any, x: Any, w: Any) -> Any:
+        hidden = f.dot_general(x, w, contract=((1,), (0,)), batch=((), ()))
+        return total(f.maximum(hidden, f.full_like(hidden, 0.0)))
+
+    fn = make("f64[3,4] f64[4,2]", build)
+    assert "isfinite" not in names(reverse(fn, (0, 1), seed=True))
