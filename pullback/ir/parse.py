@@ -76,11 +76,19 @@ class _Parser:
                 self.fail(f"cannot read {self.text[position : position + 20]!r}", position)
             kind = match.lastgroup or ""
             if kind == "comment":
-                self.comments[len(self.tokens) - 1] = match[0]
+                self._comment(match[0], position)
             elif kind != "space":
                 self.tokens.append((kind, match[0], position))
             position = match.end()
         self.tokens.append(("end", "", len(self.text)))
+
+    def _comment(self, text: str, position: int) -> None:
+        """Keep a comment that stands behind a token on its line, and the header; others are for the reader alone."""
+        before = self.tokens[-1] if self.tokens else None
+        if before is None or "\n" not in self.text[before[2] : position]:
+            self.comments[len(self.tokens) - 1] = text
+        if _HEADER.match(text):
+            self.header[len(self.tokens)] = text
 
     # -------------------------------------------------------------- tokens
 
@@ -118,7 +126,7 @@ class _Parser:
 
     def function(self) -> Function:
         stage, source = "traced", None
-        header = _HEADER.match(self.comments.get(self.at - 1, "").strip())
+        header = _HEADER.match(self.header.get(self.at, "").strip())
         if header:
             stage, source = header["stage"], parse_location(header["source"] or "")
         self.expect("func")
