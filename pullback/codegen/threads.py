@@ -30,11 +30,11 @@ POOL_SYMBOLS = (
     "sched_yield",
 )
 
-WORKER_SPINS = 2000
-"""Pauses (20 to 50 ns each) before an idle worker sleeps: longer than the gap between two kernels of one program."""
+WORKER_SPINS = 4096
+"""Pauses (15 to 50 ns each) before an idle worker sleeps: longer than the gap between two kernels of one program."""
 
-WAIT_SPINS = 4000
-"""Pauses before a caller that waits for the last chunk offers its core to others."""
+YIELD_EVERY = 64
+"""Pauses (a power of two) after which whoever waits offers its core, which may be the one that the other side needs."""
 
 _PAUSE_INTRINSICS = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -46,7 +46,7 @@ def pool_text() -> str:
     """The pool's LLVM module."""
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     declaration, pause = _PAUSE_INTRINSICS.get(machine, ("", ""))
-    text = _POOL_TEXT.replace("WORKER_SPINS", str(WORKER_SPINS)).replace("WAIT_SPINS", str(WAIT_SPINS))
+    text = _POOL_TEXT.replace("WORKER_SPINS", str(WORKER_SPINS)).replace("YIELD_MASK", str(YIELD_EVERY - 1))
     text = text.replace("SIG_SETMASK", "3" if sys.platform == "darwin" else "2")
     return text.replace("DECLARE_PAUSE", declaration).replace("PAUSE", pause)
 
@@ -152,12 +152,13 @@ share:
   call void @work()
   br label %wait
 wait:
-  %spins = phi i64 [ 0, %share ], [ %spins.next, %pause ], [ 0, %offer ]
+  %spins = phi i64 [ 1, %share ], [ %spins.next, %pause ], [ 1, %offer ]
   %finished = load atomic i64, ptr @done acquire, align 8
   %all = icmp eq i64 %finished, %count
   br i1 %all, label %end, label %more
 more:
-  %patient = icmp ult i64 %spins, WAIT_SPINS
+  %turn = and i64 %spins, YIELD_MASK
+  %patient = icmp ne i64 %turn, 0
   br i1 %patient, label %pause, label %offer
 pause:
   PAUSE
@@ -220,17 +221,24 @@ turn:
   call void @work()
   br label %spin
 spin:
-  %spins = phi i64 [ 0, %turn ], [ %spins.next, %pause ]
+  %spins = phi i64 [ 1, %turn ], [ %spins.next, %pause ], [ %spins.next, %offer ]
   %ticket = load atomic i64, ptr @ticket monotonic, align 8
   %left = and i64 %ticket, 4294967295
   %some = icmp ne i64 %left, 0
   br i1 %some, label %turn, label %idle
 idle:
+  %spins.next = add i64 %spins, 1
   %patient = icmp ult i64 %spins, WORKER_SPINS
-  br i1 %patient, label %pause, label %sleep
+  br i1 %patient, label %linger, label %sleep
+linger:
+  %turns = and i64 %spins, YIELD_MASK
+  %stay = icmp ne i64 %turns, 0
+  br i1 %stay, label %pause, label %offer
 pause:
   PAUSE
-  %spins.next = add i64 %spins, 1
+  br label %spin
+offer:
+  %r0 = call i32 @sched_yield()
   br label %spin
 sleep:
   %r1 = call i32 @pthread_mutex_lock(ptr @mutex)

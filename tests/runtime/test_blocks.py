@@ -45,7 +45,7 @@ def test_a_dropped_result_is_used_again(runtime: Runtime) -> None:
     make, x = maker(runtime), np.zeros(1)
     first = make(x)
     place = first.ctypes.data
-    assert place % 64 == 0
+    assert place % 4096 == 0
     assert handler_of(first) == "pullback"
     assert first.flags.owndata
     assert first.base is None
