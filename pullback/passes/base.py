@@ -151,7 +151,8 @@ def has_effect(op: Op) -> bool:
 
 def count_ops(function: Function) -> int:
     """Ops of a function, those in its regions included."""
-    return sum(1 for _ in walk(function.body))
+    ops = function.ops
+    return sum(1 for _ in walk(function.body)) if any([op.regions for op in ops]) else len(ops)
 
 
 def use_counts(region: Region) -> dict[Value, int]:

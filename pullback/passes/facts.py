@@ -17,6 +17,8 @@ FINITE = 0  # never
 TAME = 1  # where an input is, or by overflow of products and sums
 WILD = 2  # at finite inputs: behind log, division, exp, ..., or a constant that holds one
 
+NEAR = 4  # ops that are looked through for a number: a sum of two broadcast constants, and one more
+
 # finite partials, but values that overflow early
 _EARLY_OVERFLOW = frozenset({"exp", "exp2", "expm1", "sinh", "cosh", "tan"})
 # results are elements of operands (or zeros, or their negatives): as finite as those
@@ -39,48 +41,21 @@ class Facts:
         self._builder = builder
         self._seen = 0
         self._wildness: dict[Value, int] = dict(params)
-        self._numbers: dict[Value, Array] = {}
         self._lowest: dict[Value, float] = {}
 
     def wildness(self, value: Value) -> int:
         self._advance()
         return self._wildness.get(value, TAME)
 
-    def number(self, value: Value) -> Array | None:
-        """The number (as a 0-d array) that every element of `value` is, where that is known."""
-        self._advance()
-        return self._numbers.get(value)
-
-    def is_number(self, value: Value, number: float) -> bool:
-        known = self.number(value)
-        return known is not None and bool(known == number)
-
     def _advance(self) -> None:
         ops = self._builder.ops
         while self._seen < len(ops):
             op = ops[self._seen]
             self._seen += 1
-            self._learn_number(op)
             self._learn_lowest(op)
             level = self._level(op)
             for result in op.results:
                 self._wildness[result] = level if result.type.is_inexact else FINITE
-
-    def _learn_number(self, op: Op) -> None:
-        if op.name == "constant":
-            array = op.attrs["value"].array
-            if array.size == 1:
-                self._numbers[op.results[0]] = array.reshape(())
-            return
-        known = [self._numbers[v] for v in op.operands if v in self._numbers]
-        if not known or len(known) < len(op.operands):
-            return
-        if op.name in ("broadcast", "reshape"):
-            self._numbers[op.results[0]] = known[0]
-        elif isinstance(op.opdef.lower, Scalar):
-            with np.errstate(all="ignore"):
-                (result,) = op.opdef.evaluate(op, known, _no_regions)
-            self._numbers[op.results[0]] = np.asarray(result)
 
     def _learn_lowest(self, op: Op) -> None:
         """A number that no element of the result is below (NaN apart), where there is one worth knowing."""
@@ -91,8 +66,8 @@ class Facts:
             self._lowest[op.results[0]] = low
 
     def _lowest_of(self, op: Op) -> float | None:
-        number = self._numbers.get(op.results[0])
-        if number is not None:
+        number = known_number(op.results[0])
+        if number is not None and number.dtype.kind == "f":
             return float(number)
         lows = [self._lowest.get(v) for v in op.operands]
         match op.name:
@@ -115,7 +90,7 @@ class Facts:
                 return None
 
     def _level(self, op: Op) -> int:
-        number = self._numbers.get(op.results[0]) if op.results else None
+        number = known_number(op.results[0]) if op.results else None
         if number is not None:
             return FINITE if np.isfinite(number) else WILD
         if op.name == "constant":
@@ -135,8 +110,31 @@ class Facts:
         return WILD if wild else max(worst, TAME)
 
     def _is_away_from_zero(self, value: Value) -> bool:
-        number = self._numbers.get(value)
+        number = known_number(value)
         return bool(number != 0) if number is not None else self._lowest.get(value, 0.0) > 0
+
+
+def known_number(value: Value, depth: int = NEAR) -> Array | None:
+    """The number (as a 0-d array) that every element of `value` is, where a few ops show that."""
+    op = value.op
+    if op is None or depth == 0:
+        return None
+    if op.name == "constant":
+        array = op.attrs["value"].array
+        return array.reshape(()) if array.size == 1 else None
+    if op.name in ("broadcast", "reshape"):
+        return known_number(op.operands[0], depth - 1)
+    if not isinstance(op.opdef.lower, Scalar):
+        return None
+    known: list[Array] = []
+    for operand in op.operands:
+        number = known_number(operand, depth - 1)
+        if number is None:
+            return None
+        known.append(number)
+    with np.errstate(all="ignore"):
+        (result,) = op.opdef.evaluate(op, known, _no_regions)
+    return np.asarray(result)
 
 
 def _has_singular_partial(op: Op) -> bool:

@@ -46,10 +46,10 @@ def constant_ops(array: Array, loc: Location | None = None) -> list[Op]:
 
 
 def broadcast_ops(scalar: Array, shape: tuple[int, ...], loc: Location | None = None) -> list[Op]:
-    """A scalar constant and its broadcast to `shape`."""
+    """A scalar constant and its broadcast to `shape`; of one element a constant of that shape."""
+    if all(n == 1 for n in shape):
+        return [constant_op(scalar.reshape(shape), loc)]
     made = constant_op(scalar, loc)
-    if shape == ():
-        return [made]
     attrs = Attrs(dims=(), shape=shape)
     return [made, Op(_BROADCAST, made.results, attrs, (made.results[0].type.with_shape(shape),), (), loc)]
 

@@ -51,11 +51,13 @@ def run_passes(
         verify(function)
     ran: list[Ran] = []
     settled: dict[str, Function] = {}
+    count = count_ops(function)
     for step in passes:
         if step.name in options.skip or settled.get(step.name) is function:
             continue
         before = function
-        function, record = _run_one(step, before, ctx)
+        function, record = _run_one(step, before, count, ctx)
+        count = record.ops[1]
         ran.append(record)
         settled[step.name] = function
         if watch is not None:
@@ -73,7 +75,7 @@ def _is_wanted(name: str, dump: tuple[str, ...]) -> bool:
     return name in dump or "all" in dump
 
 
-def _run_one(step: Pass, before: Function, ctx: Context) -> tuple[Function, Ran]:
+def _run_one(step: Pass, before: Function, count: int, ctx: Context) -> tuple[Function, Ran]:
     counted = dict(ctx.tally.counts)
     begin = perf_counter()
     try:
@@ -83,8 +85,7 @@ def _run_one(step: Pass, before: Function, ctx: Context) -> tuple[Function, Ran]
             _check(before, after, ctx)
     except Exception as error:
         raise _failure(step, before, ctx, error) from error
-    ops = (count_ops(before), count_ops(before) if after is before else count_ops(after))
-    return after, Ran(step.name, seconds, difference(ctx.tally.counts, counted), ops)
+    return after, Ran(step.name, seconds, difference(ctx.tally.counts, counted), (count, count if after is before else count_ops(after)))
 
 
 def _check(before: Function, after: Function, ctx: Context) -> None:

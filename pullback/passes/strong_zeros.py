@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
-from pullback.passes.facts import FINITE, TAME, Facts
+from pullback.passes.facts import FINITE, TAME, Facts, known_number
 
 # How structural zeros may have come into a cotangent; the order matters.
 NONE = 0
@@ -36,7 +36,7 @@ def plus(a: Marked | None, b: Marked) -> Marked:
 
 def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:
     """`ct * factor`; a product with a known 1 or -1 is not emitted. A factor of 0 is: 0 * inf must show as NaN."""
-    number = facts.number(factor.value)
+    number = known_number(factor.value)
     if number is not None and number in (1, -1):
         return ct if number == 1 else Marked(-ct.expr, ct.zeros)
     if ct.zeros and facts.wildness(factor.value) != FINITE:
@@ -49,7 +49,7 @@ def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr, mask: boo
 
     With `mask` the partial is 0 where an operand was not picked, and there the product is 0 for any `ct`.
     """
-    number = facts.number(partial.value)
+    number = known_number(partial.value)
     if number is not None and number == 0:
         return None
     if not mask or number is not None:

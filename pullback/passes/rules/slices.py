@@ -40,10 +40,10 @@ def lines_of(op: Op) -> Lines:
 
 
 def bounds_of(lines: Sequence[Line]) -> dict[str, Shape]:
-    """The attributes of a slice; the stop is as low as it can be."""
+    """The attributes of a slice; the stop is as low as it can be, and an empty line begins at 0."""
     return {
-        "start": tuple([line.first for line in lines]),
-        "stop": tuple([line.last + 1 if line.count else line.first for line in lines]),
+        "start": tuple([line.first if line.count else 0 for line in lines]),
+        "stop": tuple([line.last + 1 if line.count else 0 for line in lines]),
         "step": tuple([line.step for line in lines]),
     }
 
@@ -339,7 +339,8 @@ SLICES: tuple[Rule, ...] = (
     Rule(
         "slice-of-slice", "slice(slice(x)) -> slice(x)", ("slice",), _slice_of_slice, "Starts and steps compose.",
         (case(lambda f, x: _cut(f, _cut(f, x, (1, 6, 2)), (1, 3, 1)), V),
-         case(lambda f, x: _cut(f, _cut(f, x, (1, 6, 2)), (2, 2, 1)), V)),
+         case(lambda f, x: _cut(f, _cut(f, x, (1, 6, 2)), (2, 2, 1)), V),
+         case(lambda f, x: _cut(f, _cut(f, x, (0, 6, 5)), (2, 2, 1)), V)),
     ),
     Rule(
         "slice-of-reverse", "slice(reverse(x)) -> reverse(slice(x))", ("slice",), _slice_of_reverse, "Counted from the other end.",
