@@ -11,8 +11,8 @@ from pullback.ir.graph import Function, Value
 class Slot:
     """One buffer.
 
-    space : `arg` and `result` (number `number` of the native function), `arena` (bytes from its start), `stack` (number of
-        a small local array that LLVM may keep in registers), `constant` (number of a constant array in the object).
+    space : `arg` and `result` (number `number` of the native function), `arena` (bytes from its start), `stack` (number
+        of a small local array that LLVM may keep in registers), `constant` (number of a constant array in the object).
     offset : bytes from the start of that buffer.
     """
 
@@ -34,21 +34,24 @@ class Plan:
     """A planned function and its memory.
 
     slots : for every value of the function and of its regions that has a buffer. Two values in one slot share it; an op
-        whose result has the slot of an operand works in place (a `kernel` then reads each element only where it writes it).
-    result_copies : (result number, value): results that are an argument, a constant or another result, copied at the end.
+        whose result has the slot of an operand works in place (a `kernel` then reads each element only where it writes
+        it).
+    result_copies : (result number, value): results that are an argument, a constant or another result, copied at the
+        end.
     copies : what the code generator has to copy because a value could not be written in place.
 
-    Regions. A parameter lives where the operand does that it stands for. What a region gives is in place if it has the slot
-    of the op's result; otherwise the code generator copies it there when the region ends.
+    Regions. A parameter lives where the operand does that it stands for. What a region gives is in place if it has the
+    slot of the op's result; otherwise the code generator copies it there when the region ends.
 
     - `if`: the parameters have the operands' slots.
-    - `scan`, `while`: a carried value has the slot of the op's result all along (parameters of both regions of a `while`
-      included). An operand in another slot is copied there before the first turn, and what the body gives in another slot
-      is copied there at the end of each turn; no such source is itself the place of another carried value. Constants have
-      the operands' slots.
+    - `scan`, `while`: a carried value has the slot of the op's result all along, parameters of both regions of a
+      `while` included. An operand in another slot is copied there before the first turn. At the end of each turn what is
+      stacked or taped is copied first, then the carried values that the body gives in other slots, in any order.
+      Constants have the operands' slots.
     - A scanned parameter has the slot of the whole operand, and stands for the row of the turn. A stacked result of the
-      body that has the slot of the op's result is written to the row of the turn; in another slot it is copied there. With
-      tapes, the slot of the scanned parameter is the handle's, and what is taped always has a slot of its own.
+      body that has the slot of the op's result is made in the row of the turn; another one is copied there. With tapes,
+      the slot of the scanned parameter is the handle's, and what is taped has a slot of its own. Nothing else is found
+      elsewhere than at its slot, but for parameters of regions further in to which a row is handed.
     """
 
     function: Function

@@ -1,0 +1,240 @@
+"""The walk that gives each value a buffer: a new one, its operand's, or the one in which a result is wanted."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from pullback.ir.graph import Function, Op, Region, Value
+from pullback.ir.plan import Copy, Slot
+from pullback.passes.memory.buffers import FOREVER, Buffer, Moments, inner_regions, roots
+from pullback.passes.memory.inplace import WRITES_A_PART, overwritable
+
+Pairs = Sequence[tuple[Value, Buffer]]
+
+
+class Places:
+    """Buffers of all values of a function.
+
+    A value may be wanted in a certain buffer, its target: a result in the caller's memory, what a region gives in the
+    buffer of the op's result. It gets that if what the buffer held before is read no more when the value is made.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.buffers: dict[Value, Buffer] = {}
+        self.created: list[Buffer] = []
+        self.copies: list[Copy] = []
+        self._constants = 0
+        self._moments = Moments(function.body)
+        self._targets: dict[Value, Buffer] = {}
+        for number, param in enumerate(function.params):
+            self._join(param, Buffer(param.type.nbytes, 0, frozen=True, slot=Slot("arg", number)))
+        slots = [Slot("result", number) for number in range(len(function.results))]
+        wanted = [(v, Buffer(v.type.nbytes, 0, slot=s)) for v, s in zip(function.results, slots, strict=True)]
+        self._walk(function.body, wanted)
+
+    # ------------------------------------------------------------------ regions
+
+    def _walk(self, region: Region, wanted: Pairs) -> None:
+        self._aim(region, wanted)
+        for op in region.ops:
+            if op.name == "reshape":
+                self._reshape(op)
+            elif op.name == "constant":
+                slot = Slot("constant", self._constants)
+                self._constants += 1
+                self._join(op.results[0], Buffer(op.results[0].type.nbytes, 0, frozen=True, slot=slot))
+            elif op.name == "if":
+                self._conditional(op)
+            elif inner_regions(op):
+                self._loop(op)
+            else:
+                self._plain(op)
+
+    def _aim(self, region: Region, wanted: Pairs) -> None:
+        """Note targets, and pass them on to operands that are overwritten on the way there."""
+        same = roots(region)
+        for value, target in wanted:
+            self._targets.setdefault(same.get(value, value), target)
+        for op in reversed(region.ops):
+            for number, k in overwritable(op):
+                aim = self._targets.get(op.results[k])
+                operand = op.operands[number]
+                dies = self._moments.last(operand) <= self._moments.end[op]
+                if dies and aim is not None and not aim.is_row:
+                    self._targets.setdefault(same.get(operand, operand), aim)
+
+    @contextmanager
+    def _inside(self, params: Pairs, own: Sequence[Buffer], others: Sequence[Buffer], dying: int) -> Iterator[None]:
+        """How long buffers are needed, as seen from within a region.
+
+        own : results' buffers, which the region may overwrite once it does not read what they hold
+        others : more that exists, and outlasts the region
+        dying : buffers not read behind this moment may be overwritten too
+        """
+        places = dict.fromkeys([*(b for _, b in params), *own, *others])
+        before = [(b, b.last, b.owned) for b in places]
+        for b in places:
+            b.owned = b in own
+            b.last = -1 if b.owned or b.last <= dying else FOREVER
+        for param, b in params:
+            self._join(param, b)
+        yield
+        for b, last, owned in before:
+            b.last, b.owned = last, owned
+
+    # ------------------------------------------------------------------ one value
+
+    def _new(self, value: Value, at: int) -> Buffer:
+        buffer = Buffer(value.type.nbytes, at)
+        self.created.append(buffer)
+        return buffer
+
+    def _join(self, value: Value, buffer: Buffer) -> None:
+        self.buffers[value] = buffer
+        buffer.hold(self._moments.last(value))
+
+    def _wanted(self, value: Value, at: int) -> Buffer | None:
+        """The value's target, if what is in there is read no more."""
+        target = self._targets.get(value)
+        if target is None or target.last >= at or target.nbytes != value.type.nbytes:
+            return None
+        return target
+
+    def _reshape(self, op: Op) -> None:
+        source, result = self.buffers[op.operands[0]], op.results[0]
+        # A row moves with the turn, which is known of the parameter only: what it is called in another shape is a copy.
+        self._join(result, self._new(result, self._moments.start[op]) if source.is_row else source)
+
+    # ------------------------------------------------------------------ ops without regions
+
+    def _plain(self, op: Op) -> None:
+        at = self._moments.start[op]
+        for k, result in enumerate(op.results):
+            self._join(result, self._over(op, k, at) or self._new(result, at))
+        if op.name in WRITES_A_PART and self.buffers[op.results[0]] is not self.buffers[op.operands[0]]:
+            reason = self._obstacle(op, 0, op.results[0], at) or "its result is wanted in other memory"
+            self.copies.append(Copy(_title(op), reason))
+
+    def _over(self, op: Op, k: int, at: int) -> Buffer | None:
+        """What a result is written over: its target if it can be, else an operand if one can be."""
+        result, target = op.results[k], self._targets.get(op.results[k])
+        pairs = [n for n, j in overwritable(op) if j == k and not self._obstacle(op, n, result, at)]
+        operands = [self.buffers[op.operands[n]] for n in pairs]
+        if target is not None and target in operands:
+            return target
+        return self._wanted(result, at) or (operands[0] if operands else None)
+
+    def _obstacle(self, op: Op, number: int, result: Value, at: int) -> str:
+        """Why the op may not write `result` over an operand; empty if it may."""
+        buffer = self.buffers[op.operands[number]]
+        target = self._targets.get(result)
+        if buffer.is_row or buffer.frozen:
+            return f"its operand is {_kind(buffer)}"
+        if buffer.last > at:
+            return "its operand is read later"
+        if buffer.nbytes != result.type.nbytes:
+            return "its result has another size"
+        if any(self.buffers[v] is buffer for k, v in enumerate(op.operands) if k != number):
+            return "another of its operands is the same memory"
+        if any(self.buffers.get(r) is buffer for r in op.results):
+            return "another of its results is written there"
+        if buffer.owned and target is not None and target is not buffer and target.owned:
+            return "its operand is the place of another value that the region gives"
+        return ""
+
+    # ------------------------------------------------------------------ if
+
+    def _conditional(self, op: Op) -> None:
+        start, end = self._moments.start[op], self._moments.end[op]
+        for k, result in enumerate(op.results):
+            buffer = self._passed_through(op, k, end) or self._wanted(result, start) or self._new(result, start)
+            self._join(result, buffer)
+            buffer.hold(end)
+        results = [self.buffers[r] for r in op.results]
+        places = [self.buffers[v] for v in op.operands[1:]]
+        for region in op.regions:
+            with self._inside(list(zip(region.params, places, strict=True)), results, [], end):
+                self._walk(region, list(zip(region.results, results, strict=True)))
+
+    def _passed_through(self, op: Op, k: int, end: int) -> Buffer | None:
+        """The buffer of an operand that dies here and that a branch gives, or what it makes of it in place."""
+        for region in op.regions:
+            origin = _origin(region.results[k])
+            if origin.op is not None or not self._may_keep(op, origin.index + 1, k, end):
+                continue
+            if not any(_gives(r, origin.index, j) for r in op.regions for j in range(len(op.results)) if j != k):
+                return self.buffers[op.operands[origin.index + 1]]
+        return None
+
+    def _may_keep(self, op: Op, number: int, k: int, end: int) -> bool:
+        result = op.results[k]
+        return op.operands[number].type == result.type and not self._obstacle(op, number, result, end)
+
+    # ------------------------------------------------------------------ scan, while
+
+    def _loop(self, op: Op) -> None:
+        start, end = self._moments.start[op], self._moments.end[op]
+        first = 1 if op.name == "scan" and op.attrs["length"] < 0 else 0
+        carries = op.attrs["carries"]
+        for k, result in enumerate(op.results):
+            kept = k < carries and self._may_keep(op, first + k, k, end)
+            place = self.buffers[op.operands[first + k]] if kept else self._wanted(result, start)
+            self._join(result, place or self._new(result, start))
+            self.buffers[result].hold(end)
+        results = [self.buffers[r] for r in op.results]
+        carried, stacked = results[:carries], results[carries:]
+        places = [*carried, *self._rest(op, first + carries)]
+        *tests, body = op.regions
+        for region in tests:
+            with self._inside(list(zip(region.params, places, strict=True)), [], results, -1):
+                self._walk(region, [])
+        with self._inside(list(zip(body.params, places, strict=True)), carried, stacked, -1):
+            self._walk(body, [*zip(body.results[:carries], carried, strict=True), *self._rows(op, body)])
+        self._note_copies(op, body.results[:carries], carried)
+
+    def _rest(self, op: Op, first: int) -> list[Buffer]:
+        """The places of parameters that are not carried: rows of what is scanned, then constants."""
+        scanned = first + (op.attrs["scanned"] if op.name == "scan" else 0)
+        rows = [self.buffers[v].row(0) for v in op.operands[first:scanned]]
+        return [*rows, *(self.buffers[v] for v in op.operands[scanned:])]
+
+    def _rows(self, op: Op, body: Region) -> list[tuple[Value, Buffer]]:
+        """Stacked results and the rows they are wanted in; none with tapes, and none that has another name or place."""
+        if op.name != "scan" or op.attrs["length"] < 0:
+            return []
+        elsewhere = {v for inner in body.ops if inner.name == "reshape" or inner_regions(inner) for v in inner.operands}
+        stacked = zip(body.results[op.attrs["carries"] :], op.results[op.attrs["carries"] :], strict=True)
+        return [(v, self.buffers[r].row(v.type.nbytes)) for v, r in stacked if _is_plain(v) and v not in elsewhere]
+
+    def _note_copies(self, op: Op, given: Iterable[Value], carried: Sequence[Buffer]) -> None:
+        for k, (value, place) in enumerate(zip(given, carried, strict=True)):
+            if self.buffers[value] is not place:
+                self.copies.append(Copy(_title(op), f"carried value {k} is made where its old value is still read"))
+
+
+def _origin(value: Value) -> Value:
+    """What a value was made of in place, as far as ops that write a part and reshapes go."""
+    while value.op is not None and (value.op.name in WRITES_A_PART or value.op.name == "reshape"):
+        value = value.op.operands[0]
+    return value
+
+
+def _is_plain(value: Value) -> bool:
+    return value.op is not None and value.op.name != "reshape" and not inner_regions(value.op)
+
+
+def _gives(region: Region, number: int, k: int) -> bool:
+    """Whether the region's k-th result is a parameter, as it is or in another shape."""
+    value = region.results[k]
+    while value.op is not None and value.op.name == "reshape":
+        value = value.op.operands[0]
+    return value is region.params[number]
+
+
+def _kind(buffer: Buffer) -> str:
+    if buffer.is_row:
+        return "the row of a scan"
+    return "an argument" if buffer.slot is not None and buffer.slot.space == "arg" else "a constant"
+
+
+def _title(op: Op) -> str:
+    return f"{op.name} at {op.loc}" if op.loc is not None else op.name
