@@ -97,6 +97,14 @@ def erf_tail(z: mpf) -> mpf:
     return mp.erf(root) / root - 1
 
 
+ERFCX_CENTRE = 4.0
+
+
+def erfcx_of_ratio(t: mpf) -> mpf:
+    x = ERFCX_CENTRE * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
 # Interval 0 ends at 2.5 / 2.95; from there on x * 2.95 - 2 rounds to the number of the interval.
 ERF_INTERVALS = ((mpf(0), mpf(2.5) / mpf(2.95)), *(((k + 1.5) / mpf(2.95), (k + 2.5) / mpf(2.95)) for k in range(1, 16)))
 
@@ -172,6 +180,69 @@ FITS: tuple[Fit | Pieces, ...] = (
         lambda z: z * z / mp.cos(mp.sqrt(z)),
         6,
         3,
+    ),
+    Fit(
+        "COSH_TAIL",
+        "(cosh(x) - 1 - z / 2) / z**2 with z = x**2, |x| <= log(2) / 2",
+        lambda z: series(lambda k: 1 / mp.factorial(2 * k + 4), z),
+        (0, LN2_HALF**2),
+        lambda z: z * z,
+        4,
+        2,
+    ),
+    Fit(
+        "SINH_TAIL",
+        "(sinh(x) / x - 1) / z with z = x**2, |x| <= log(2) / 2",
+        lambda z: series(lambda k: 1 / mp.factorial(2 * k + 3), z),
+        (0, LN2_HALF**2),
+        lambda z: z,
+        5,
+        3,
+    ),
+    Fit(
+        "ATAN_TAIL",
+        "(atan(x) / x - 1) / z with z = x**2, |x| <= 1/4",
+        lambda z: series(lambda k: (-1) ** (k + 1) / mpf(2 * k + 3), z),
+        (0, 0.0626),
+        lambda z: z,
+        8,
+        4,
+    ),
+    Fit(
+        "ASIN_TAIL",
+        "(asin(x) / x - 1) / z with z = x**2, |x| <= 1/2",
+        lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+        (1e-12, 0.25),
+        lambda z: z,
+        12,
+        6,
+    ),
+    Fit(
+        "INVERSE_CUBE_ROOT",
+        "x**(-1/3), 1/2 <= x <= 4",
+        lambda x: x ** (-mpf(1) / 3),
+        (0.5, 4),
+        lambda x: x ** (mpf(1) / 3),
+        7,
+        5,
+    ),
+    Fit(
+        "ERFCX",
+        "(1 + 2 x) exp(x**2) erfc(x) with t = (x - 4) / (x + 4), 0 <= x <= 27.4",
+        erfcx_of_ratio,
+        (-1, 0.7453),
+        lambda t: 1 / erfcx_of_ratio(t),
+        24,
+        0,
+    ),
+    Fit(
+        "ERFCX_SHORT",
+        "the same for 0 <= x <= 10.2",
+        erfcx_of_ratio,
+        (-1, 0.4367),
+        lambda t: 1 / erfcx_of_ratio(t),
+        0,
+        9,
     ),
     Pieces(
         "ERF",

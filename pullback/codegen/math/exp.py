@@ -1,4 +1,4 @@
-"""exp, exp2, expm1, tanh: `x = n log(2) + r`, a polynomial in r, and scaling by 2**n."""
+"""exp, exp2, expm1: `x = n log(2) + r`, a polynomial in r, and scaling by 2**n."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from pullback.codegen.math.kit import (
     at_most,
     constant,
     copysign,
-    fabs,
     fast_two_sum,
     format_of,
     from_bits,
-    pair_quotient,
     polynomial,
     round_to_exponent,
     scale_by,
@@ -141,11 +139,3 @@ def expm1(b: FunctionBuilder, x: V) -> V:
     e = reduce(b, at_least(b, at_most(b, x, limits.highest), limits.minus_one))
     total = minus_one_scaled(b, e)
     return copysign(b, scale_by(b, b.fadd(total.hi, total.lo), e.exponent), x)
-
-
-def tanh(b: FunctionBuilder, x: V) -> V:
-    """(exp(2|x|) - 1) / (exp(2|x|) + 1), both sides divided by 2**n and kept as pairs."""
-    limits = LIMITS[format_of(x).name]
-    bounded = at_most(b, fabs(b, x), limits.one)
-    e = reduce(b, b.fadd(bounded, bounded))
-    return copysign(b, pair_quotient(b, minus_one_scaled(b, e), plus_one_scaled(b, e)), x)

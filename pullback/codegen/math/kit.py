@@ -191,6 +191,13 @@ def pair_quotient(b: FunctionBuilder, n: Pair, d: Pair) -> V:
     return b.fma(rest, inverse, quotient)
 
 
+def sqrt_pair(b: FunctionBuilder, x: Pair) -> Pair:
+    """Square root of `hi + lo` with twice the working precision; zero gives zero."""
+    root = sqrt(b, x.hi)
+    half_inverse = b.rfdiv(0.5, at_least(b, root, format_of(root).min_normal))
+    return Pair(root, b.fmul(b.fadd(b.fma(b.fneg(root), root, x.hi), x.lo), half_inverse))
+
+
 # --- scaling by powers of two ---------------------------------------------------------------------------------------
 
 
@@ -322,8 +329,28 @@ def helper(
     """Call an internal function of the module, which `build` writes (its arguments are `params`) on first use."""
     if name not in b.module.functions:
         params = [(arg.type, f"x{i}") for i, arg in enumerate(args)]
+        # optnone: such code is slow by nature, and compiling it well would take longer than running it
         build(b.module.function(name, result, params, "internal", "noinline optnone cold memory(none)"))
     return b.call(result, name, args)
+
+
+def lane_by_lane(
+    b: FunctionBuilder, args: Sequence[V], results: Sequence[str], body: Callable[..., Sequence[V]]
+) -> list[V]:
+    """Vectors of the element types `results`, of which `body(*scalars)` emits one lane; through memory.
+
+    For rare cases: little code, and no speed.
+    """
+    lanes = lanes_of(args[0].type)
+    sources = [(b.alloca(arg.type), element_of(arg.type)) for arg in args]
+    targets = [(b.alloca(with_element(args[0].type, type_)), type_) for type_ in results]
+    for arg, (source, _) in zip(args, sources, strict=True):
+        b.store(arg, source, 64)
+    with b.loop(0, lanes) as loop:
+        scalars = [b.load(type_, b.gep(type_, source, loop.index), 4) for source, type_ in sources]
+        for part, (target, type_) in zip(body(*scalars), targets, strict=True):
+            b.store(part, b.gep(type_, target, loop.index), 4)
+    return [b.load(with_element(args[0].type, type_), target, 64) for target, type_ in targets]
 
 
 def name_of(function: str, type_: str) -> str:

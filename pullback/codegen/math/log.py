@@ -68,17 +68,19 @@ def normalised(b: FunctionBuilder, x: V) -> tuple[V, V]:
     return b.select(small, b.fmul(x, 2.0**power), x), b.select(small, constant(x, -float(power)), constant(x, 0.0))
 
 
-def log_of_parts(b: FunctionBuilder, k: V, f: V, f_lo: V | None) -> V:
-    """k log(2) + log(1 + f + f_lo).
-
-    log(1 + f) = f - f**2/2 + s (f**2/2 + R) with s = f / (2 + f); k log(2) and f are added without error.
-    """
-    hi, lo = LN2[format_of(f).name]
+def log_correction(b: FunctionBuilder, f: V, more: V | None) -> V:
+    """f - log(1 + f) - more: f**2/2 - s (f**2/2 + R) with s = f / (2 + f)."""
     s = b.fdiv(f, b.fadd(f, 2.0))
     z = b.fmul(s, s)
     half_square = b.fmul(b.fmul(f, 0.5), f)
     tail = b.fma(z, polynomial(b, z, c.LOG_TAIL), half_square)
-    correction = b.fsub(half_square, b.fma(s, tail, b.fmul(k, lo)))
+    return b.fsub(half_square, b.fmul(s, tail) if more is None else b.fma(s, tail, more))
+
+
+def log_of_parts(b: FunctionBuilder, k: V, f: V, f_lo: V | None) -> V:
+    """k log(2) + log(1 + f + f_lo); k log(2) and f are added without error."""
+    hi, lo = LN2[format_of(f).name]
+    correction = log_correction(b, f, b.fmul(k, lo))
     total = fast_two_sum(b, b.fmul(k, hi), f)
     rest = total.lo if f_lo is None else b.fadd(total.lo, f_lo)
     return b.fadd(total.hi, b.fsub(rest, correction))
@@ -155,19 +157,89 @@ def write_log(b: FunctionBuilder) -> None:
     b.ret(patch_log_ends(b, x, result))
 
 
+def log_of_pair(b: FunctionBuilder, x: Pair, doublings: V | None) -> V:
+    """log((hi + lo) 2**doublings) for positive normal `hi`; accurate near 1 if `lo` is accurate."""
+    fmt = format_of(x.hi)
+    parts = split(b, x.hi)
+    # 2**-k; what a number near the largest has lost is nothing
+    exponent = b.intrinsic("smax", b.rsub(2 * fmt.bias, parts.raw), 0)
+    lost = b.fmul(x.lo, from_bits(b, b.shl(exponent, fmt.mantissa)))
+    f = fast_two_sum(b, b.fsub(parts.m, 1.0), lost)
+    k = parts.k if doublings is None else b.fadd(parts.k, doublings)
+    return log_of_parts(b, k, f.hi, f.lo)
+
+
 def log1p(b: FunctionBuilder, x: V) -> V:
     """log(1 + x): the bits that 1 + x loses are scaled and carried along."""
-    fmt = format_of(x)
-    total = two_sum(b, constant(x, 1.0), x)
-    parts = split(b, total.hi)
-    # 2**-k; the lost bits of a number near the largest are nothing
-    exponent = b.intrinsic("smax", b.rsub(2 * fmt.bias, parts.raw), 0)
-    lost = b.fmul(total.lo, from_bits(b, b.shl(exponent, fmt.mantissa)))
-    f = fast_two_sum(b, b.fsub(parts.m, 1.0), lost)
-    common = copysign(b, log_of_parts(b, parts.k, f.hi, f.lo), x)
+    common = copysign(b, log_of_pair(b, two_sum(b, constant(x, 1.0), x), None), x)
     usual = b.and_(b.fcmp("ogt", x, -1.0), b.fcmp("olt", x, INF))
     (result,) = patch_rare(b, b.not_(usual), [common], lambda: [patch_log1p_ends(b, x, common)])
     return result
+
+
+def log2(b: FunctionBuilder, x: V) -> V:
+    return log_in_base(b, x, TWO)
+
+
+def log10(b: FunctionBuilder, x: V) -> V:
+    return log_in_base(b, x, TEN)
+
+
+@dataclass(frozen=True)
+class Base:
+    """Constants of a logarithm: 1 / log(base), and log(2) / log(base) with a short first part, as sums of two."""
+
+    name: str
+    inverse: dict[str, tuple[float, float]]
+    of_two: dict[str, tuple[float, float]]
+
+
+TWO = Base(
+    "log2",
+    {
+        "double": (float.fromhex("0x1.71547652b82fep+0"), float.fromhex("0x1.777d0ffda0d24p-56")),
+        "float": (float.fromhex("0x1.715476p+0"), float.fromhex("0x1.4ae0bep-26")),
+    },
+    {"double": (1.0, 0.0), "float": (1.0, 0.0)},
+)
+TEN = Base(
+    "log10",
+    {
+        "double": (float.fromhex("0x1.bcb7b1526e50ep-2"), float.fromhex("0x1.95355baaafad3p-57")),
+        "float": (float.fromhex("0x1.bcb7b2p-2"), float.fromhex("-0x1.5b235ep-27")),
+    },
+    {
+        "double": (float.fromhex("0x1.34413509f7p-2"), float.fromhex("0x1.3fde623e2566bp-43")),
+        "float": (float.fromhex("0x1.3440p-2"), float.fromhex("0x1.3509f8p-18")),
+    },
+)
+
+
+def log_in_base(b: FunctionBuilder, x: V, base: Base) -> V:
+    common = log_of_positive(b, x, base, None)
+
+    def any_argument(inner: FunctionBuilder) -> None:
+        (y,) = inner.params
+        normal, power = normalised(inner, y)
+        inner.ret(patch_log_ends(inner, y, log_of_positive(inner, normal, base, power)))
+
+    name = name_of(f"{base.name}.any", x.type)
+    (result,) = patch_rare(b, is_rare(b, x), [common], lambda: [helper(b, name, x.type, [x], any_argument)])
+    return result
+
+
+def log_of_positive(b: FunctionBuilder, x: V, base: Base, power: V | None) -> V:
+    """The logarithm of a positive normal number times 2**power, exact for powers of two in base 2."""
+    name = format_of(x).name
+    parts = split(b, x)
+    k = parts.k if power is None else b.fadd(parts.k, power)
+    f = b.fsub(parts.m, 1.0)
+    (scale_hi, scale_lo), (two_hi, two_lo) = base.inverse[name], base.of_two[name]
+    log = fast_two_sum(b, f, b.fneg(log_correction(b, f, None)))
+    product = two_product(b, log.hi, constant(x, scale_hi))
+    total = fast_two_sum(b, b.fmul(k, two_hi), product.hi)
+    rest = b.fma(log.hi, scale_lo, b.fma(log.lo, scale_hi, product.lo))
+    return b.fadd(total.hi, b.fadd(total.lo, b.fma(k, two_lo, rest)))
 
 
 def patch_log1p_ends(b: FunctionBuilder, x: V, result: V) -> V:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.math import erf, exp, log, trig
+from pullback.codegen.math import arc, erf, exp, hyperbolic, log, modulo, pow, roots, trig
 
 Emitter = Callable[..., V]
 
@@ -38,10 +38,28 @@ FUNCTIONS = (
     MathFunction("expm1", 1, exp.expm1, (1.0, 1.0), "numpy.expm1"),
     MathFunction("log", 1, log.log, (1.0, 1.0), "numpy.log"),
     MathFunction("log1p", 1, log.log1p, (1.0, 1.0), "numpy.log1p"),
-    MathFunction("tanh", 1, exp.tanh, (1.0, 1.05), "numpy.tanh"),
+    MathFunction("tanh", 1, hyperbolic.tanh, (1.0, 1.05), "numpy.tanh"),
     MathFunction("sin", 1, trig.sin, (1.0, 1.0), "numpy.sin"),
     MathFunction("cos", 1, trig.cos, (1.0, 1.0), "numpy.cos"),
     MathFunction("tan", 1, trig.tan, (1.0, 1.0), "numpy.tan"),
+    MathFunction("log2", 1, log.log2, (1.0, 1.0), "numpy.log2"),
+    MathFunction("log10", 1, log.log10, (1.0, 1.0), "numpy.log10"),
+    MathFunction("power", 2, pow.pow, (1.0, 1.0), "numpy.power"),
+    MathFunction("cbrt", 1, roots.cbrt, (1.0, 1.0), "numpy.cbrt"),
+    MathFunction("hypot", 2, roots.hypot, (1.0, 1.0), "numpy.hypot"),
+    MathFunction("sinh", 1, hyperbolic.sinh, (1.0, 1.0), "numpy.sinh"),
+    MathFunction("cosh", 1, hyperbolic.cosh, (1.0, 1.0), "numpy.cosh"),
+    MathFunction("arcsinh", 1, hyperbolic.arcsinh, (1.0, 1.0), "numpy.arcsinh"),
+    MathFunction("arccosh", 1, hyperbolic.arccosh, (1.0, 1.0), "numpy.arccosh"),
+    MathFunction("arctanh", 1, hyperbolic.arctanh, (1.0, 1.0), "numpy.arctanh"),
+    MathFunction("arcsin", 1, arc.arcsin, (1.0, 1.0), "numpy.arcsin"),
+    MathFunction("arccos", 1, arc.arccos, (1.0, 1.0), "numpy.arccos"),
+    MathFunction("arctan", 1, arc.arctan, (1.0, 1.0), "numpy.arctan"),
+    MathFunction("arctan2", 2, arc.arctan2, (1.0, 1.0), "numpy.arctan2"),
+    MathFunction("fmod", 2, modulo.fmod, (0.0, 0.0), "numpy.fmod"),
+    MathFunction("remainder", 2, modulo.remainder, (0.5, 0.5), "numpy.remainder"),
+    MathFunction("floor_divide", 2, modulo.floor_divide, (1.0, 1.0), "numpy.floor_divide"),
+    MathFunction("nextafter", 2, modulo.nextafter, (0.0, 0.0), "numpy.nextafter"),
     MathFunction("erf", 1, erf.erf, (1.0, 1.0), "scipy.special.erf"),
 )
 

@@ -6,12 +6,13 @@ done one by one.
 
 from __future__ import annotations
 
-from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of, with_element
+from pullback.codegen.llvm import FunctionBuilder, V, const, with_element
 from pullback.codegen.math.kit import (
     Pair,
     fast_two_sum,
     format_of,
     helper,
+    lane_by_lane,
     name_of,
     to_bits,
     two_product,
@@ -42,18 +43,10 @@ def reduce_large(b: FunctionBuilder, x: V) -> tuple[V, V, V]:
 
 
 def write_lanes(b: FunctionBuilder) -> None:
-    """Do lane after lane, through memory, in double precision."""
+    """Do lane after lane in double precision."""
     (x,) = b.params
-    fmt, lanes = format_of(x), lanes_of(x.type)
-    size = fmt.bits // 8
-    angles = b.alloca(x.type)
-    columns = [(b.alloca(x.type), fmt.name), (b.alloca(x.type), fmt.name), (b.alloca(x.type), fmt.integer)]
-    b.store(x, angles, 64)
-    with b.loop(0, lanes) as loop:
-        item = b.load(fmt.name, b.gep(fmt.name, angles, loop.index), size)
-        for (column, type_), part in zip(columns, reduce_lane(b, item), strict=True):
-            b.store(part, b.gep(type_, column, loop.index), size)
-    b.ret_struct(*(b.load(with_element(x.type, type_), column, 64) for column, type_ in columns))
+    fmt = format_of(x)
+    b.ret_struct(*lane_by_lane(b, [x], (fmt.name, fmt.name, fmt.integer), lambda item: reduce_lane(b, item)))
 
 
 def reduce_lane(b: FunctionBuilder, x: V) -> tuple[V, V, V]:
