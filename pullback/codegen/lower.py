@@ -141,7 +141,7 @@ def lower_op(frame: Frame, op: Op) -> None:
         case Library(name) if name in LIBRARY:
             LIBRARY[name](frame, op)
         case Control(name) if name in CONTROL:
-            CONTROL[name](frame, op)
+            CONTROL[name](frame, op, lower_ops)
         case _:
             raise CodegenError(f"no lowering for {op.name} at {op.loc}")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pullback.codegen.fill import copy
 from pullback.codegen.kernel import Emission, KernelCode, emit_kernel
@@ -27,10 +29,20 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+class Cell(NamedTuple):
+    """Where the address of a value is kept, as bytes behind the plan's arena, and of which buffer it is a part."""
+
+    offset: int
+    whole: Value
+
+
 class Program:
     """One planned function and the module it is written to.
 
-    scratch : bytes that kernels want beside the plan's arena, at its end
+    scratch : most bytes that were in use at once behind the plan's arena
+    top : bytes of it in use where the present op is lowered
+    aliases : values that are another value, whatever the plan says
+    cells : values whose address changes, as rows of an array do
     """
 
     def __init__(self, plan: Plan, emission: Emission, name: str) -> None:
@@ -38,7 +50,11 @@ class Program:
         self.e = emission
         self.name = name
         self.scratch = 0
+        self.top = 0
+        self.aliases: dict[Value, Value] = {}
+        self.cells: dict[Value, Cell] = {}
         self._kernels: dict[Hashable, KernelCode] = {}
+        self._routines: dict[Hashable, str] = {}
         self._count = 0
         offsets, at = [], 0
         for size in plan.stack_bytes:
@@ -57,8 +73,21 @@ class Program:
         if key not in self._kernels:
             code = emit_kernel(self.e, self.new_name("kernel"), spec, distinct, serial)
             self._kernels[key] = code
-            self.scratch = max(self.scratch, aligned(code.scratch))
         return self._kernels[key]
+
+    def routine(self, key: Hashable, hint: str, pointers: int, emit: Callable[[Program, FunctionBuilder], None]) -> str:
+        """A function of some pointers, written by `emit`; equal keys share one."""
+        if key not in self._routines:
+            params = [("ptr", f"p{k}") for k in range(pointers)]
+            b = self.e.function(self.new_name(hint), params, attributes="noinline")
+            emit(self, b)
+            b.ret()
+            self._routines[key] = b.name
+        return self._routines[key]
+
+    def want(self, size: int) -> None:
+        """Provide for so many bytes behind those in use."""
+        self.scratch = max(self.scratch, self.top + aligned(size))
 
 
 @dataclass
@@ -79,7 +108,6 @@ class Frame:
     def __post_init__(self) -> None:
         self._stack: dict[int, V] = {}
         self._fixed: dict[tuple[str, int], V] = {}
-        self._overrides: dict[Value, V] = {}
 
     # ---------------------------------------------------------------- addresses
 
@@ -90,19 +118,31 @@ class Frame:
         ------
         CodegenError : the plan says nothing of it
         """
+        value = self._named(value)
         slot = self.program.plan.slots.get(value)
         if slot is None:
             raise CodegenError(f"the memory plan has no place for {value!r}")
         return slot
 
-    def place(self, value: Value, pointer: V) -> None:
-        """From now on the value lives at `pointer`, whatever the plan says."""
-        self._overrides[value] = pointer
+    def _named(self, value: Value) -> Value:
+        while value in self.program.aliases:
+            value = self.program.aliases[value]
+        return value
+
+    def has_slot(self, value: Value) -> bool:
+        """Does the memory plan say where the value lives."""
+        return value in self.program.plan.slots
+
+    def alias(self, value: Value, other: Value) -> None:
+        """From now on `value` is `other`."""
+        self.program.aliases[value] = other
 
     def pointer(self, value: Value) -> V:
         """The address of a value's buffer."""
-        if value in self._overrides:
-            return self._overrides[value]
+        value = self._named(value)
+        cell = self.program.cells.get(value)
+        if cell is not None:
+            return self.b.load("ptr", self._behind_arena(cell.offset), 8)
         slot = self.slot(value)
         match slot.space:
             case "arg":
@@ -115,6 +155,21 @@ class Frame:
                 return self._offset(self._small(slot.number), slot.offset)
             case "constant":
                 return self._constant(value)
+
+    def point(self, value: Value, pointer: V) -> None:
+        """Let the value, which has a cell, live at `pointer` for now."""
+        self.b.store(pointer, self._behind_arena(self.program.cells[value].offset), 8)
+
+    @contextmanager
+    def cells(self, values: Mapping[Value, Value]) -> Iterator[None]:
+        """Cells for values that are parts of others; inside, `point` says which part."""
+        with self._reserved(8 * len(values)) as offset:
+            for number, (value, whole) in enumerate(values.items()):
+                self.program.cells[value] = Cell(offset + 8 * number, whole)
+            yield
+
+    def _behind_arena(self, distance: int) -> V:
+        return self._offset(self.roots[2], aligned(self.program.plan.arena_bytes) + distance)
 
     def _offset(self, pointer: V, distance: int) -> V:
         return pointer if distance == 0 else self.b.gep("i8", pointer, distance, flags="")
@@ -139,11 +194,21 @@ class Frame:
 
     def is_constant(self, value: Value) -> bool:
         """Does the value lie in the object itself."""
-        return value not in self._overrides and self.slot(value).space == "constant"
+        return self.slot(value).space == "constant"
 
-    def scratch(self) -> V:
-        """The address of the program's scratch memory."""
-        return self._offset(self.roots[2], aligned(self.program.plan.arena_bytes))
+    @contextmanager
+    def scratch(self, size: int) -> Iterator[V]:
+        """Memory for use inside: the address of `size` bytes, aligned to 64."""
+        with self._reserved(size) as offset:
+            yield self._behind_arena(offset)
+
+    @contextmanager
+    def _reserved(self, size: int) -> Iterator[int]:
+        program = self.program
+        program.want(size)
+        program.top += aligned(size)
+        yield program.top - aligned(size)
+        program.top -= aligned(size)
 
     # ---------------------------------------------------------------- kernels
 
@@ -153,21 +218,72 @@ class Frame:
             emit_unrolled(self.program.e.scalars(self.b, spec), spec, operands, results)
             return
         code = self.program.kernel(spec, distinct, self.serial)
-        self.b.call("void", code.name, [*operands, *results, self.scratch()])
+        self.program.want(code.scratch)
+        self.b.call("void", code.name, [*operands, *results, self._behind_arena(self.program.top)])
 
     def run_on(self, spec: KernelSpec, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Run a kernel on the buffers of values."""
         distinct = not {self._home(v) for v in operands} & {self._home(v) for v in results}
         self.run(spec, [self.pointer(v) for v in operands], [self.pointer(v) for v in results], distinct)
 
-    def _home(self, value: Value) -> object:
-        return self._overrides.get(value) or self.slot(value)
+    def _home(self, value: Value) -> Slot:
+        while value in self.program.aliases or value in self.program.cells:
+            cell = self.program.cells.get(value)
+            value = self.program.aliases[value] if cell is None else cell.whole
+        return self.slot(value)
 
     def same_place(self, one: Value, other: Value) -> bool:
         """Do both values live in one buffer."""
-        return one is other or self._home(one) == self._home(other)
+        one, other = self._named(one), self._named(other)
+        if one is other:
+            return True
+        if one in self.program.cells or other in self.program.cells:
+            return False
+        return self.slot(one) == self.slot(other)
+
+    def call(
+        self,
+        key: Hashable,
+        hint: str,
+        operands: Sequence[Value],
+        results: Sequence[Value],
+        emit: Callable[[Program, FunctionBuilder], None],
+        more: Sequence[V] = (),
+    ) -> None:
+        """Call a routine on the buffers of values and `more` pointers; it is written by `emit` where it is new."""
+        pointers = [*(self.pointer(v) for v in operands), *(self.pointer(v) for v in results), *more]
+        name = self.program.routine(key, hint, len(pointers), emit)
+        self.b.call("void", name, pointers)
 
     def copy(self, target: Value, source: Value) -> None:
         """Copy a value's buffer, unless it is the same one."""
         if not self.same_place(target, source):
             copy(self.b, self.pointer(target), self.pointer(source), source.type.nbytes, source.type.dtype.itemsize)
+
+    def copy_all(self, pairs: Sequence[tuple[Value, Value]]) -> None:
+        """Copy values (target, source) as if at once: a target may be another pair's source."""
+        rest = [(target, source) for target, source in pairs if not self.same_place(target, source)]
+        while rest:
+            free = [pair for pair in rest if not self._is_read(pair[0], rest)]
+            if not free:
+                self._copy_around(rest)
+                return
+            for pair in free:
+                self.copy(*pair)
+            rest = [pair for pair in rest if pair not in free]
+
+    def _is_read(self, target: Value, pairs: Sequence[tuple[Value, Value]]) -> bool:
+        return any(self.same_place(target, source) for _, source in pairs)
+
+    def _copy_around(self, pairs: Sequence[tuple[Value, Value]]) -> None:
+        """Values that change places, by way of scratch memory."""
+        sizes = [aligned(source.type.nbytes) for _, source in pairs]
+        with self.scratch(sum(sizes)) as middle:
+            at = 0
+            places = []
+            for (_, source), size in zip(pairs, sizes, strict=True):
+                places.append(self._offset(middle, at))
+                copy(self.b, places[-1], self.pointer(source), source.type.nbytes, source.type.dtype.itemsize)
+                at += size
+            for (target, _), place in zip(pairs, places, strict=True):
+                copy(self.b, self.pointer(target), place, target.type.nbytes, target.type.dtype.itemsize)

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pullback.codegen.library.extremes import lower_arg_extreme
+from pullback.codegen.library.scans import lower_running
+from pullback.codegen.library.scatter import lower_scatter
+from pullback.codegen.library.sorting import lower_sort
 from pullback.codegen.library.sources import lower_constant
 from pullback.codegen.program import Frame
 from pullback.ir.graph import Op
 
 LIBRARY: Mapping[str, Callable[[Frame, Op], None]] = {
+    "argmax": lower_arg_extreme,
+    "argmin": lower_arg_extreme,
     "constant": lower_constant,
+    "cummax": lower_running,
+    "cummin": lower_running,
+    "cumprod": lower_running,
+    "cumsum": lower_running,
+    "scatter": lower_scatter,
+    "scatter_add": lower_scatter,
+    "sort": lower_sort,
 }
