@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
 import sys
 import time
@@ -192,7 +191,7 @@ class _Folder:
         return os.open(self._place(name), flags, 0o600, dir_fd=self._descriptor)
 
     def write(self, name: str, data: bytes) -> None:
-        temporary = f".{secrets.token_hex(8)}.tmp"
+        temporary = f".{os.urandom(8).hex()}.tmp"
         descriptor = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             with open(descriptor, "wb") as file:

@@ -106,8 +106,8 @@ class Compiled:
 
     def _call_kernel(self, arrays: list[Array]) -> tuple[int, list[Array]]:
         results = [np.empty(spec.type.shape, spec.type.dtype) for spec in self.spec.signature.result_leaves()]
-        scratch = np.empty(self.spec.arena_bytes + _ARENA_ALIGN, np.uint8)
-        arena = -(-scratch.ctypes.data // _ARENA_ALIGN) * _ARENA_ALIGN
+        scratch = np.empty(self.spec.arena_bytes + _ARENA_ALIGN, np.uint8) if self.spec.arena_bytes else None
+        arena = 0 if scratch is None else -(-_data(scratch) // _ARENA_ALIGN) * _ARENA_ALIGN
         status = self._kernel(_pointers(arrays), _pointers(results), arena)
         return int(status), results
 
@@ -118,7 +118,12 @@ class Compiled:
 
 
 def _pointers(arrays: list[Array]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
+    return (ctypes.c_void_p * len(arrays))(*[_data(array) for array in arrays])
+
+
+def _data(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]  # half the cost of `array.ctypes.data`
+    return address
 
 
 def _as_argument(given: Any, type_: TensorType, place: int) -> Array:

@@ -10,11 +10,13 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from pullback.codegen.object import CompiledObject, Layout, Signature, SupportObject
 from pullback.errors import CodegenError
+from pullback.runtime import elf
 from pullback.runtime.blas import Blas
 from pullback.runtime.capi import hold_forever, process_address, symbol_address, symbol_addresses
 from pullback.runtime.compiled import Compiled, Loaded, Miss
@@ -64,6 +66,7 @@ class Runtime:
     threads : of large kernels; 0 means one for each usable core
     kept_bytes : bound on the memory kept between calls; 0 keeps none
     native : may native code read Python objects; False serves every call through ctypes
+    own_linker : link without LLVM where this platform's objects are understood; `load_code` then serves what is not
 
     Attributes
     ----------
@@ -77,8 +80,10 @@ class Runtime:
         threads: int = 0,
         kept_bytes: int = KEPT_BYTES,
         native: bool = True,
+        own_linker: bool = True,
     ) -> None:
-        self._load_code = load_code
+        self._llvm_link = load_code
+        self._own_linker = own_linker and elf.can_link()
         self._support_code = support_code
         self.threads = threads or usable_cores()
         self._kept_bytes = kept_bytes
@@ -150,9 +155,15 @@ class Runtime:
         known = {f"pb_object_{number}": id(thing) for number, thing in enumerate(slots)}
         symbols = symbol_addresses(compiled.symbols, lambda name: known.get(name) or self.symbol(name))
         exports = (compiled.kernel, compiled.entry) if compiled.entry else (compiled.kernel,)
-        loaded = self._load_code(compiled.code, exports, symbols)
+        loaded = self._link(compiled.code, exports, symbols)
         entry = loaded.address(compiled.entry) if native else 0
         return Compiled(compiled, loaded, slots, entry, self._make_invoker if native else None)
+
+    def _link(self, code: bytes, exports: Iterable[str], symbols: Mapping[str, int]) -> Loaded:
+        if self._own_linker:
+            with suppress(elf.UnlinkableError):
+                return elf.link(code, exports, symbols)
+        return self._llvm_link(code, exports, symbols)
 
     def _make_invoker(self, compiled: Compiled) -> Callable[..., Any]:
         def missed(_function: NativeFunction, args: Any, _kwargs: Any, miss: Miss | None, /) -> Miss:
@@ -193,7 +204,7 @@ class Runtime:
     def _load_part(self, name: str) -> Mapping[str, int]:
         layout = self.layout or Layout("", 0, 0, 0)
         part = self._support_code(name, layout)
-        loaded = self._load_code(part.code, part.exports, symbol_addresses(part.symbols))
+        loaded = self._link(part.code, part.exports, symbol_addresses(part.symbols))
         hold_forever(loaded)
         addresses = {export: loaded.address(export) for export in part.exports}
         if name == "threads":
