@@ -215,9 +215,7 @@ def test_what_the_linker_refuses_goes_to_llvm(monkeypatch: pytest.MonkeyPatch) -
         raise elf.UnlinkableError("not today")
 
     monkeypatch.setattr(elf, "link", refuse)
-    unit = build(
-        signature_of([array_arg()], array_result()), copying_kernel(signature_of([], array_result())), new_runtime()
-    )
+    unit = build(signature_of([array_arg()], array_result()), runtime=new_runtime())
     assert unit.invoke(np.ones(3)).tolist() == [1.0, 1.0, 1.0]
 
 
