@@ -1,9 +1,9 @@
 """All workloads, by name, in the order in which they are run."""
 
-from . import calls, elementwise, learning, rows, vision
+from . import attention, calls, elementwise, learning, rows, vision
 
 WORKLOADS = {
     workload.name: workload
-    for module in (calls, elementwise, rows, learning, vision)
+    for module in (calls, elementwise, rows, learning, attention, vision)
     for workload in module.WORKLOADS
 }

@@ -62,12 +62,28 @@ def read_mixture(name: str) -> tuple[Any, ...]:
     weights, means = take(parts), take(parts, dimensions)
     factors, points = take(parts, dimensions * (dimensions + 1) // 2), take(count, dimensions)
     gamma, extra = take(2)
+    places, lower = _triangle(dimensions)
+    prior = (float(gamma), float(extra), _constant(parts, dimensions, count, float(gamma), float(extra)))
+    return weights, means, factors, points, places, lower, prior
+
+
+def _large_mixture(rng: numpy.random.Generator) -> tuple[Any, ...]:
+    """Return a mixture of the same kind as the files', too large to keep as one."""
+    parts, dimensions, count = 100, 64, 1000
+    _, _, _, _, _, _, (gamma, extra, _) = read_mixture("gmm_d10_K10.txt")
+    places, lower = _triangle(dimensions)
+    prior = (gamma, extra, _constant(parts, dimensions, count, gamma, extra))
+    sizes = ((parts,), (parts, dimensions), (parts, dimensions * (dimensions + 1) // 2), (count, dimensions))
+    weights, means, factors, points = (rng.standard_normal(size) for size in sizes)
+    return weights, means, 0.1 * factors, points, places, lower, prior
+
+
+def _triangle(dimensions: int) -> tuple[Any, Any]:
     columns, rows = numpy.triu_indices(dimensions, 1)
     places, lower = numpy.zeros((dimensions, dimensions), dtype=int), numpy.zeros((dimensions, dimensions))
     places[rows, columns] = dimensions + numpy.arange(len(rows))
     lower[rows, columns] = 1.0
-    prior = (float(gamma), float(extra), _constant(parts, dimensions, count, float(gamma), float(extra)))
-    return weights, means, factors, points, places, lower, prior
+    return places, lower
 
 
 def _constant(parts: int, dimensions: int, count: int, gamma: float, extra: float) -> float:
@@ -110,5 +126,8 @@ WORKLOADS = (
         gaussian_mixture,
         lambda rng: read_mixture("gmm_d10_K10.txt"),
         argnums=(0, 1, 2),
+    ),
+    Workload(
+        "gmm-1000-d64-k100", "learning", gaussian_mixture, _large_mixture, argnums=(0, 1, 2), quick=False
     ),
 )
