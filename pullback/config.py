@@ -20,7 +20,7 @@ _FALSE = frozenset({"0", "off", "no", "false"})
 # ------------------------------------------------------------------ readers: text of one value -> value
 
 
-class _BadValue(Exception):
+class _ExpectedError(Exception):
     """What a reader expected; `Options.parse` adds the key and the text."""
 
 
@@ -29,13 +29,13 @@ def _flag(text: str) -> bool:
         return True
     if text.lower() in _FALSE:
         return False
-    raise _BadValue("on or off")
+    raise _ExpectedError("on or off")
 
 
 def _count(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise _BadValue(f"a whole number, at least {least}")
+            raise _ExpectedError(f"a whole number, at least {least}")
         return int(text)
 
     return read
@@ -44,7 +44,7 @@ def _count(least: int) -> Callable[[str], int]:
 def _one_of(*words: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in words:
-            raise _BadValue(f"one of {', '.join(words)}")
+            raise _ExpectedError(f"one of {', '.join(words)}")
         return text
 
     return read
@@ -53,13 +53,13 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split("+") if name.strip())
     if not names:
-        raise _BadValue("names joined by +")
+        raise _ExpectedError("names joined by +")
     return names
 
 
 def _path(text: str) -> str:
     if not text:
-        raise _BadValue("a path")
+        raise _ExpectedError("a path")
     return text
 
 
@@ -104,7 +104,7 @@ class Options:
         True, "on|off", _flag,
         "while tracing, let np.zeros and its kin make traceable arrays; off: use pullback.numpy",
     )
-    paths: int = _option(64, "N", _count(1), "how many Python paths through one function are compiled for each signature")
+    paths: int = _option(64, "N", _count(1), "Python paths through one function that are compiled for each signature")
     ties: str = _option(
         "equal", "equal|all|first", _one_of("equal", "all", "first"),
         "gradient of max and min where several elements are the largest",
@@ -157,7 +157,7 @@ def _read(option: "Field[Any]", text: str) -> Any:
         return option.default
     try:
         return option.metadata["read"](text)
-    except _BadValue as error:
+    except _ExpectedError as error:
         raise OptionError(f"{VARIABLE}: {option.name}={text} is not understood; {option.name} needs {error}") from None
 
 

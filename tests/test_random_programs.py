@@ -18,11 +18,10 @@ from tests.random_programs import (
     NOT_GENERATED,
     THEMES,
     arguments_for,
-    disagreement,
-    evaluate_with_tolerance,
     functions,
     random_function,
 )
+from tests.tolerance import disagreement, evaluate_with_tolerance
 
 PASSES = passes_by_name()
 RELAXED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -78,13 +77,15 @@ def test_the_pipeline_keeps_the_results_of_programs_of_one_theme(theme: str, see
 
 
 @pytest.mark.parametrize("step", PASSES.values(), ids=lambda step: step.name)
-def test_a_pass_keeps_the_results_and_is_done_after_one_run(step: Pass) -> None:
+def test_a_pass_keeps_the_results_and_comes_to_rest(step: Pass) -> None:
     for seed in range(1000, 1030):
         before = random_function(seed, 25)
         after = step.run(before, Context())
         verify(after)
         check_results(before, after, special=False)
-        assert step.run(after, Context()) is after, print_function(after)
+        for _ in range(3):  # a loop that reads less may let an earlier one carry less
+            before, after = after, step.run(after, Context())
+        assert before is after, print_function(after)
 
 
 @RELAXED

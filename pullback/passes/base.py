@@ -1,8 +1,9 @@
 """What a pass is, what it is given, and how it rebuilds a region.
 
-A graph does not change once built, so a pass makes a new function. What a pass leaves as it was is *shared* with the old
-function: an op whose operands did not change is the same object in both, and a pass that finds nothing to do returns the
-very function it was given. That makes "nothing changed" a test of identity, and passes over large functions cheap.
+A graph does not change once built, so a pass makes a new function. What a pass leaves as it was is *shared* with the
+old function: an op whose operands did not change is the same object in both, and a pass that finds nothing to do
+returns the very function it was given. That makes "nothing changed" a test of identity, and passes over large
+functions cheap.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +55,8 @@ class Context:
 class Pass(Protocol):
     """A small frozen object. Its docstring is its contract: what it changes, what it never changes, its cost.
 
-    `run` gives a new function of the same parameters and results, or the same object if there was nothing to do. It asks
-    `ctx.tally.may(name)` before each rewrite. Running a pass on its own result does nothing.
+    `run` gives a new function of the same parameters and results, or the same object if there was nothing to do. It
+    asks `ctx.tally.may(name)` before each rewrite. Run on its own result it has little or nothing left to do.
     """
 
     @property
@@ -152,7 +153,7 @@ def has_effect(op: Op) -> bool:
 def count_ops(function: Function) -> int:
     """Ops of a function, those in its regions included."""
     ops = function.ops
-    return sum(1 for _ in walk(function.body)) if any([op.regions for op in ops]) else len(ops)
+    return sum(1 for _ in walk(function.body)) if any(op.regions for op in ops) else len(ops)
 
 
 def use_counts(region: Region) -> dict[Value, int]:

@@ -13,10 +13,10 @@ from pullback.passes.regions import sort_operands, with_fewer_params
 class PruneBranches:
     """Makes `if` as small as it can be.
 
-    A constant predicate: the branch taken is inlined. Otherwise: results that nothing reads are dropped with what only
-    they needed; a result that both branches pass through is the operand itself; operands that no branch reads, or that are
-    passed twice, are dropped; constants move inside. A guard or check on a constant that holds is dropped: it has no
-    effect. Never moves work out of a branch. One walk.
+    A constant predicate: the branch taken is inlined. Otherwise: results that nothing reads are dropped with what
+    only they needed; a result that both branches pass through is the operand itself; operands that no branch reads,
+    or that are passed twice, are dropped; constants move inside. A guard or check on a constant that holds is
+    dropped: it has no effect. Never moves work out of a branch. One walk.
     """
 
     name: str = "branches"

@@ -1,4 +1,4 @@
-"""Loops with less to carry: carries, rows and operands that nobody reads, that never change, or that are all the same."""
+"""Loops with less to carry: without carries, rows and operands that nobody reads, or that never change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ class PruneLoops:
     """Makes `scan` and `while` carry, read and stack only what is needed.
 
     A carry is needed if its last value is read, or something that is needed in a turn (the condition of a `while`
-    included) reads it: a cycle of carries that only feed one another goes. A carry that each turn hands on as it is becomes
-    a constant operand. A scanned operand whose rows are all the same becomes a constant operand. A stacked result that is a
-    scanned row, or a constant operand, is that operand outside. Constant operands are passed once, constants move inside.
-    Never changes what a turn computes, or how many there are. One walk.
+    included) reads it: a cycle of carries that only feed one another goes. A carry that each turn hands on as it is
+    becomes a constant operand. A scanned operand whose rows are all the same becomes a constant operand. A stacked
+    result that is a scanned row, or a constant operand, is that operand outside. Constant operands are passed once,
+    constants move inside. Never changes what a turn computes, or how many there are. One walk.
     """
 
     name: str = "loops"
@@ -103,7 +103,8 @@ class _Plan:
 
     def _choose(self) -> None:
         body, n, first = self.body, self.carries, self.first_stacked
-        self.kept_stacked = [k for k in range(len(body.results) - n) if self.is_read[first + k] and not self._outside(k)]
+        stacked = range(len(body.results) - n)
+        self.kept_stacked = [k for k in stacked if self.is_read[first + k] and not self._outside(k)]
         if first > n and self.is_read[n] and not self.kept_stacked:
             self.kept_stacked = [0]  # without a tape there would be no number of turns
         in_condition = [p for region in self.op.regions[:-1] for p in use_counts(region) if p.op is None]

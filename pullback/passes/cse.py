@@ -18,9 +18,9 @@ LARGEST_COMPARED = 1 << 16
 class EliminateCommon:
     """Replaces an op by an earlier one of the same name, operands and attributes.
 
-    `x + y` and `y + x` are the same where the order cannot show, and `x > y` is `y < x`. Ops with effects or regions are
-    never merged, but the inside of a region is treated like a function of its own: it sees nothing of the region around
-    it. One walk.
+    `x + y` and `y + x` are the same where the order cannot show, and `x > y` is `y < x`. Ops with effects or regions
+    are never merged, but the inside of a region is treated like a function of its own: it sees nothing of the region
+    around it. One walk.
     """
 
     name: str = "cse"

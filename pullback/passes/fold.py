@@ -80,7 +80,7 @@ def repeated(value: Value) -> Array | None:
 
 
 def folded(op: Op) -> list[list[Op]] | None:
-    """For each result the ops that make it out of constants alone, the last one the result; None if `op` is not folded."""
+    """For each result the ops that make it out of constants, the result last; None if `op` is not folded."""
     name = op.opdef.name
     if name == "constant":
         scalar = repeated_number(op.attrs["value"].array)
@@ -126,8 +126,8 @@ def _evaluated(op: Op, arrays: list[Any]) -> tuple[Array, ...] | None:
 class Fold:
     """Evaluates ops of constants with the op's own `evaluate`, as the interpreter would.
 
-    Never makes a constant larger than 1 MiB out of smaller ones, never spells out the broadcast of a constant, and leaves
-    effects alone. A constant that repeats one number becomes a scalar and its broadcast. One walk.
+    Never makes a constant larger than 1 MiB out of smaller ones, never spells out the broadcast of a constant, and
+    leaves effects alone. A constant that repeats one number becomes a scalar and its broadcast. One walk.
     """
 
     name: str = "fold"

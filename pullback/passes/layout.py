@@ -78,36 +78,71 @@ PLAIN = {"contract": ((1,), (0,)), "batch": ((), ())}
 
 LAYOUT: tuple[Rule, ...] = (
     Rule(
-        "dot-of-transpose", "dot(transpose(x), y) -> dot(x, y) over other axes", ("dot_general",), _transposed_operand,
+        "dot-of-transpose",
+        "dot(transpose(x), y) -> dot(x, y) over other axes",
+        ("dot_general",),
+        _transposed_operand,
         "The same products; the library reads either order. Where x has several free axes they must keep their order.",
         (
             case(lambda f, x, y: f.dot_general(f.transpose(x, perm=(1, 0)), y, **PLAIN), "f64[3,2]", N),
             case(lambda f, x, y: f.dot_general(x, f.transpose(y, perm=(1, 0)), **PLAIN), M, "f64[4,3]"),
-            case(lambda f, x, y: f.dot_general(f.transpose(x, perm=(1, 0, 2)), y, contract=((2,), (1,)), batch=((0,), (0,))),
-                 "f64[2,5,3]", "f64[5,3]"),
+            case(
+                lambda f, x, y: f.dot_general(
+                    f.transpose(x, perm=(1, 0, 2)), y, contract=((2,), (1,)), batch=((0,), (0,))
+                ),
+                "f64[2,5,3]",
+                "f64[5,3]",
+            ),
         ),
-        (case(lambda f, x, y: f.dot_general(f.transpose(x, perm=(1, 0, 2)), y, contract=((2,), (0,)), batch=((), ())), T, N),),
+        (
+            case(
+                lambda f, x, y: f.dot_general(f.transpose(x, perm=(1, 0, 2)), y, contract=((2,), (0,)), batch=((), ())),
+                T,
+                N,
+            ),
+        ),
         kind="reduction",
     ),
     Rule(
-        "transpose-of-dot", "transpose(dot(x, y)) -> dot(y, x), where read once", ("transpose",), _transposed_product,
+        "transpose-of-dot",
+        "transpose(dot(x, y)) -> dot(y, x), where read once",
+        ("transpose",),
+        _transposed_product,
         "The same products with their factors exchanged.",
-        (case(lambda f, x, y: f.transpose(f.dot_general(x, y, **PLAIN), perm=(1, 0)), M, N),
-         case(lambda f, x, y: f.transpose(f.dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,))), perm=(0, 2, 1)),
-              T, "f64[5,3,4]")),
-        (case(lambda f, x, y: f.transpose(f.dot_general(x, y, contract=((2,), (0,)), batch=((), ())), perm=(1, 0, 2)), T, N),),
+        (
+            case(lambda f, x, y: f.transpose(f.dot_general(x, y, **PLAIN), perm=(1, 0)), M, N),
+            case(
+                lambda f, x, y: f.transpose(
+                    f.dot_general(x, y, contract=((2,), (1,)), batch=((0,), (0,))), perm=(0, 2, 1)
+                ),
+                T,
+                "f64[5,3,4]",
+            ),
+        ),
+        (
+            case(
+                lambda f, x, y: f.transpose(f.dot_general(x, y, contract=((2,), (0,)), batch=((), ())), perm=(1, 0, 2)),
+                T,
+                N,
+            ),
+        ),
         kind="reduction",
     ),
     Rule(
-        "product-of-one-term", "dot(x, y) over axes of length 1, or none -> mul(broadcast(x), broadcast(y))", ("dot_general",), _one_term,
+        "product-of-one-term",
+        "dot(x, y) over axes of length 1, or none -> mul(broadcast(x), broadcast(y))",
+        ("dot_general",),
+        _one_term,
         "A sum of one product is that product, but for the sign of zero. It fuses with what follows.",
-        (case(lambda f, x, y: f.dot_general(x, y, contract=((), ()), batch=((), ())), "f64[3]", "f64[4]"),
-         case(lambda f, x, y: f.dot_general(x, y, contract=((1,), (0,)), batch=((), ())), "f64[3,1]", "f64[1,4]"),
-         case(lambda f, x, y: f.dot_general(x, y, contract=((), ()), batch=((1,), (0,))), M, "f64[3,4]")),
+        (
+            case(lambda f, x, y: f.dot_general(x, y, contract=((), ()), batch=((), ())), "f64[3]", "f64[4]"),
+            case(lambda f, x, y: f.dot_general(x, y, contract=((1,), (0,)), batch=((), ())), "f64[3,1]", "f64[1,4]"),
+            case(lambda f, x, y: f.dot_general(x, y, contract=((), ()), batch=((1,), (0,))), M, "f64[3,4]"),
+        ),
         (case(lambda f, x, y: f.dot_general(x, y, **PLAIN), M, N),),
         kind="reduction",
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

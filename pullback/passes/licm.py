@@ -18,9 +18,9 @@ _FREE = frozenset({"constant", "iota"})
 class HoistInvariants:
     """Moves out of the regions of `scan` and `while` what depends on their constant operands only.
 
-    The value moved becomes one more constant operand. Views and constants stay inside, as they cost nothing there, but go
-    along outside for what is moved. Ops that may fail (a factorisation) stay, as the loop may make no turn. Inner loops
-    first, so a value leaves as many loops as it can. One walk.
+    The value moved becomes one more constant operand. Views and constants stay inside, as they cost nothing there,
+    but go along outside for what is moved. Ops that may fail (a factorisation) stay, as the loop may make no turn.
+    Inner loops first, so a value leaves as many loops as it can. One walk.
     """
 
     name: str = "licm"
@@ -54,10 +54,11 @@ def _out_of_loop(new: Rebuild, op: Op, ctx: Context) -> Op:
     if not moved:
         return op
     new.ops.extend(outside)
-    needed = sorted({number for region, table in zip(op.regions, instead, strict=True) for number in _read(region, table)})
+    tables = list(zip(op.regions, instead, strict=True))
+    needed = sorted({number for region, table in tables for number in _read(region, table)})
     extra = [moved[number] for number in needed]
     place = {number: k for k, number in enumerate(needed)}
-    regions = tuple([_with_extra(region, extra, table, place) for region, table in zip(op.regions, instead, strict=True)])
+    regions = tuple([_with_extra(region, extra, table, place) for region, table in tables])
     return Op(op.opdef, (*op.operands, *extra), op.attrs, tuple([r.type for r in op.results]), regions, op.loc)
 
 

@@ -13,7 +13,7 @@ from pullback.ir.graph import Function, Op
 from pullback.ir.text import print_function
 from pullback.ir.verify import verify
 from pullback.passes.base import Context, Pass, count_ops, difference
-from pullback.passes.numbers import NumbersDiffer, check_numbers
+from pullback.passes.numbers import NumbersError, check_numbers
 
 Watch = Callable[[str, Function, Function], None]
 """Told of each pass that ran: its name, the function before, the function after."""
@@ -38,8 +38,8 @@ def run_passes(
 ) -> tuple[Function, tuple[Ran, ...]]:
     """Run `passes` in order, as the options of `ctx` say.
 
-    A pass is left out where the options skip it, and where it has nothing left to do: it ran before, and no pass since has
-    changed the function.
+    A pass is left out where the options skip it, and where it has nothing left to do: it ran before, and no pass
+    since has changed the function.
 
     Raises
     ------
@@ -85,7 +85,8 @@ def _run_one(step: Pass, before: Function, count: int, ctx: Context) -> tuple[Fu
             _check(before, after, ctx)
     except Exception as error:
         raise _failure(step, before, ctx, error) from error
-    return after, Ran(step.name, seconds, difference(ctx.tally.counts, counted), (count, count if after is before else count_ops(after)))
+    ops = (count, count if after is before else count_ops(after))
+    return after, Ran(step.name, seconds, difference(ctx.tally.counts, counted), ops)
 
 
 def _check(before: Function, after: Function, ctx: Context) -> None:
@@ -105,7 +106,7 @@ def _failure(step: Pass, function: Function, ctx: Context, error: Exception) -> 
     op = _op_at_work(error.__traceback__)
     at = f"at {op.opdef.name}, {op.loc or 'no source line'}" if op is not None else "outside any op"
     path = reproducer(step.name, function, ctx, error)
-    kind = "" if isinstance(error, PullbackError | NumbersDiffer) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, PullbackError | NumbersError) else f"{type(error).__name__}: "
     return PassError(
         f"pass {step.name} failed on {function.name} {at}: {kind}{error}\n"
         f"repeat it with: {command(step.name, path, ctx)}"

@@ -18,7 +18,7 @@ ROUNDINGS = 64
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 2.0, -3.0, 1e-320, 1e300)
 
 
-class NumbersDiffer(PullbackError, AssertionError):
+class NumbersError(PullbackError, AssertionError):
     """Two functions that should agree do not; the message has the result and the largest difference."""
 
 
@@ -58,17 +58,17 @@ def check_numbers(before: Function, after: Function) -> None:
 
     Raises
     ------
-    NumbersDiffer : a result differs by more than `ROUNDINGS` roundings, or where one is NaN or infinite, or one fails.
+    NumbersError : a result differs by more than `ROUNDINGS` roundings, or where one is NaN or infinite, or one fails.
     """
     for arguments in sample_arguments(before):
         expected, found = _outcome(before, arguments), _outcome(after, arguments)
         if isinstance(expected, str) or isinstance(found, str):
             if expected != found:
-                raise NumbersDiffer(f"results differ: before {_short(expected)}, after {_short(found)}")
+                raise NumbersError(f"results differ: before {_short(expected)}, after {_short(found)}")
             continue
         for number, (x, y) in enumerate(zip(expected, found, strict=True)):
             if not agree(x, y):
-                raise NumbersDiffer(f"result {number} differs: before {_show(x)}, after {_show(y)}")
+                raise NumbersError(f"result {number} differs: before {_show(x)}, after {_show(y)}")
 
 
 def _outcome(function: Function, arguments: Sequence[Array]) -> tuple[Array, ...] | str:
@@ -80,7 +80,7 @@ def _outcome(function: Function, arguments: Sequence[Array]) -> tuple[Array, ...
 
 
 def agree(x: Array, y: Array, roundings: int = ROUNDINGS) -> bool:
-    """Equal up to some roundings of the largest finite number of `x`; NaN agrees with NaN, infinities with themselves."""
+    """Equal up to some roundings of the largest number of `x`; NaN agrees with NaN, infinities with themselves."""
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
     if x.dtype.kind not in "fc":

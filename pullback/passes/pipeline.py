@@ -1,7 +1,7 @@
 """The passes in order, each with its reason, and which must come before which: the table of contents of this folder.
 
-`OPTIMISE` makes a traced (and differentiated) function smaller; a test holds its order against `ORDER`. A pass may stand
-in it more than once: it is run again only if something changed the function since its last run.
+`OPTIMISE` makes a traced (and differentiated) function smaller; a test holds its order against `ORDER`. A pass may
+stand in it more than once: it is run again only if something changed the function since its last run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,9 +44,9 @@ class Order:
 
 OPTIMISE: tuple[Step, ...] = (
     Step(Detach(), "the last derivative has been taken, so stop_gradient has done its work and only hides patterns"),
-    Step(EliminateDead(), "reverse mode leaves forward values that no cotangent needed; nothing below should look at them"),
+    Step(EliminateDead(), "reverse mode leaves forward values that no cotangent needed; nobody should look at them"),
     Step(Fold(), "known numbers first: rules and branches ask for them"),
-    Step(EliminateCommon(), "the forward pass and its adjoint repeat one another; rules that compare operands see they are the same"),
+    Step(EliminateCommon(), "a forward pass and its adjoint repeat one another; rules compare operands by identity"),
     Step(Simplify(), "the rule tables; makes shapes small and moves constants right"),
     Step(PruneBranches(), "predicates are folded now; branches are inlined or lose what nobody reads"),
     Step(PruneLoops(), "carries, rows and operands of loops that nobody reads are dropped, constants go inside"),

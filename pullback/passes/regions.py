@@ -11,8 +11,8 @@ from pullback.passes.fold import known
 def with_fewer_params(region: Region, kept: Sequence[int], instead: Mapping[int, int | Value]) -> Region:
     """`region` with the parameters `kept`, in that order.
 
-    What reads another parameter k reads `instead[k]` now: one of the kept parameters, by its number in the old region, or a
-    constant of the surrounding region, which is copied inside. Parameters in neither must not be read.
+    What reads another parameter k reads `instead[k]` now: one of the kept parameters, by its number in the old
+    region, or a constant of the surrounding region, which is copied inside. Parameters in neither must not be read.
     """
     b = Builder()
     arguments = list(region.params)

@@ -17,7 +17,7 @@ from pullback.passes.rules import ALL_RULES
 from pullback.passes.rules.record import Number, Rule
 
 DEEPEST = 32
-"""Rules may emit ops that rules rewrite in turn; this deep, and no deeper. It bounds the stack and any loop of rules."""
+"""How deep rules may rewrite what rules emit. It bounds the stack, and any loop of rules."""
 
 Table = Mapping[str, tuple[Rule, ...]]
 
@@ -36,8 +36,8 @@ def rules_by_op(rules: tuple[Rule, ...], fast: bool, skip: tuple[str, ...]) -> T
 class _Walk:
     """One region on its way through the rules; the `Rewriter` that rules are given.
 
-    Operands are rewritten before the ops that read them, and what a rule emits is rewritten at once, so one forward walk
-    reaches the end: no op is looked at again.
+    Operands are rewritten before the ops that read them, and what a rule emits is rewritten at once, so one forward
+    walk reaches the end: no op is looked at again.
     """
 
     __slots__ = ("ctx", "depth", "loc", "new", "table", "uses")
@@ -136,7 +136,7 @@ def rewrite_region(region: Region, table: Table, ctx: Context) -> Region:
 
 @dataclass(frozen=True)
 class Simplify:
-    """Applies the rewrite rules of `passes.rules`, exact ones unless `fast` is set; `pullback passes --rules` lists them.
+    """Applies the rewrite rules of `passes.rules`: the exact ones, and the `fast` ones if that option is set.
 
     What a rule emits is folded if it is constant and simplified in turn. The right side of a rule never costs more than
     the left. Ops that nothing reads any more are left to `dce`. One walk, near-linear.

@@ -10,15 +10,15 @@ from pullback.ir.text import value_names
 
 
 def networkx() -> ModuleType:
-    """The networkx module, imported when it is first asked for: it costs a tenth of a second, most compilations need none."""
+    """The networkx module, imported when first asked for: that takes a tenth of a second, and few compilations do."""
     return importlib.import_module("networkx")
 
 
 def op_graph(region: Region) -> Any:
     """A `networkx.DiGraph` of a region: ops and parameters are nodes, an edge goes from each to the ops that read it.
 
-    Parameters stand as their `Value`. The edge attribute `bytes` is the size of all that flows along it. Regions inside are
-    part of their op.
+    Parameters stand as their `Value`. The edge attribute `bytes` is the size of all that flows along it. Regions
+    inside are part of their op.
     """
     graph = networkx().DiGraph()
     graph.add_nodes_from(region.params)
@@ -35,7 +35,7 @@ def op_graph(region: Region) -> Any:
 
 
 def to_dot(function: Function) -> str:
-    """The function as a graph in the DOT language: a box for each op, a frame for each region, the user's line as tooltip."""
+    """The function in the DOT language: a box for each op, a frame for each region, the user's line as tooltip."""
     names = value_names(function)
     body = "\n".join(_Dot(names).lines(function.body, "f"))
     return f'digraph "{_escape(function.name)}" {{\n  node [shape=box, fontname="monospace"];\n{body}\n}}\n'

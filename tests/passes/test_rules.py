@@ -27,7 +27,7 @@ from pullback.passes.simplify import Simplify
 
 RULES = (*ALL_RULES, *LAYOUT)
 CASES = [pytest.param(rule, case, id=f"{rule.name}-{k}") for rule in RULES for k, case in enumerate(rule.cases)]
-COUNTER_EXAMPLES = [pytest.param(rule, case, id=f"{rule.name}-{k}") for rule in RULES for k, case in enumerate(rule.not_on)]
+COUNTER_EXAMPLES = [pytest.param(rule, c, id=f"{rule.name}-{k}") for rule in RULES for k, c in enumerate(rule.not_on)]
 OTHER_TYPES = {"f64": ("f32", "f16", "i64", "u8", "c64", "bool"), "i32": ("i8", "u64", "i64")}
 
 

@@ -17,7 +17,6 @@ _INTEGER_IDENTITY: dict[str, int] = {
 _COMMUTATIVE = tuple(op.name for op in ALL_OPS if op.algebra.commutative)
 _ORDER_SHOWS = frozenset({"maximum", "minimum", "fmax", "fmin"})  # of 0.0 and -0.0 NumPy gives one by position
 _IDEMPOTENT_BINARY = tuple(op.name for op in ALL_OPS if op.algebra.idempotent and op.arity == 2)
-_INVOLUTION = tuple(op.name for op in ALL_OPS if op.algebra.involutive and not op.attrs)
 _ROUNDING = ("floor", "ceil", "rint", "trunc")
 
 
@@ -97,81 +96,6 @@ def _collect_floats(r: Rewriter, op: Op) -> Value | None:
     return _collect_constants(r, op) if _kind(op) in "fc" else None
 
 
-# ------------------------------------------------------------------ signs
-
-
-def _involution(r: Rewriter, op: Op) -> Value | None:
-    inner = made_by(op.operands[0], op.name)
-    return inner.operands[0] if inner is not None else None
-
-
-def _times_minus_one(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    return r.emit("neg", x) if _kind(op) in "if" and same_number(number(y), -1) else None
-
-
-def _add_negated(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    if (inner := made_by(y, "neg")) is not None:
-        return r.emit("sub", x, inner.operands[0])
-    if (inner := made_by(x, "neg")) is not None:
-        return r.emit("sub", y, inner.operands[0])
-    return None
-
-
-def _sub_negated(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    inner = made_by(y, "neg")
-    return r.emit("add", x, inner.operands[0]) if inner is not None else None
-
-
-def _both_negated(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    lhs, rhs = made_by(x, "neg"), made_by(y, "neg")
-    return r.emit(op.name, lhs.operands[0], rhs.operands[0]) if lhs is not None and rhs is not None else None
-
-
-def _negated_constant(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    inner, found = made_by(x, "neg"), number(y)
-    if inner is None or found is None or _kind(op) not in "if":
-        return None
-    return r.emit(op.name, inner.operands[0], r.emit("neg", y))
-
-
-def _neg_of_product(r: Rewriter, op: Op) -> Value | None:
-    (x,) = op.operands
-    inner = made_by(x, "mul") or made_by(x, "div")
-    if inner is None or number(inner.operands[1]) is None or _kind(op) not in "if" or not r.used_once(x):
-        return None
-    return r.emit(inner.name, inner.operands[0], r.emit("neg", inner.operands[1]))
-
-
-def _neg_outwards(r: Rewriter, op: Op) -> Value | None:
-    x, y = op.operands
-    if _kind(op) not in "if":
-        return None
-    if (inner := made_by(x, "neg")) is not None and r.used_once(x):
-        return r.emit("neg", r.emit(op.name, inner.operands[0], y))
-    if (inner := made_by(y, "neg")) is None or not r.used_once(y):
-        return None
-    if number(x) is not None:
-        return r.emit(op.name, r.emit("neg", x), inner.operands[0])
-    return r.emit("neg", r.emit(op.name, x, inner.operands[0]))
-
-
-def _even(r: Rewriter, op: Op) -> Value | None:
-    inner = made_by(op.operands[0], "neg")
-    if inner is None or op.operands[0].type.dtype.kind == "u":
-        return None
-    return r.emit("abs", inner.operands[0])
-
-
-def _abs_of_abs(r: Rewriter, op: Op) -> Value | None:
-    (x,) = op.operands
-    return x if made_by(x, "abs") is not None else None
-
-
 # ------------------------------------------------------------------ division, powers, rounding
 
 
@@ -239,146 +163,220 @@ def _zero_added(r: Rewriter, op: Op) -> Value | None:
     return x if _kind(op) == "f" and number(y) == 0.0 else None
 
 
+# ------------------------------------------------------------------ products in which a zero is final
+
+
+def _strong_of_constant(r: Rewriter, op: Op) -> Value | None:
+    x, y = op.operands
+    found = number(x)
+    if found is None:
+        return None
+    return r.full(op.results[0].type, 0) if found == 0 else r.emit("mul", y, x)
+
+
+def _strong_of_mask(r: Rewriter, op: Op) -> Value | None:
+    x, y = op.operands
+    inner = made_by(x, "cast")
+    if inner is None or inner.operands[0].type.dtype.kind != "b" or _kind(op) != "f":
+        return None
+    return r.emit("select", inner.operands[0], y, r.full(y.type, 0))
+
+
 F, H, I, U, B, Z = "f64[7]", "f32[7]", "i32[7]", "u8[7]", "bool[7]", "c128[7]"
 
 ARITHMETIC: tuple[Rule, ...] = (
     Rule(
-        "constant-right", "c op x -> x op c", _COMMUTATIVE, _constant_right,
+        "constant-right",
+        "c op x -> x op c",
+        _COMMUTATIVE,
+        _constant_right,
         "op commutes. Not for maximum and its kin of floats: of 0.0 and -0.0 they give one by position.",
-        (case(lambda f, x: 2.0 * x, F), case(lambda f, x: 3 + x, I), case(lambda f, x: f.maximum(f.full_like(x, 3), x), I)),
+        (
+            case(lambda f, x: 2.0 * x, F),
+            case(lambda f, x: 3 + x, I),
+            case(lambda f, x: f.maximum(f.full_like(x, 3), x), I),
+        ),
         (case(lambda f, x: f.maximum(f.full_like(x, 0.0), x), F), case(lambda f, x: 2.0 - x, F)),
     ),
     Rule(
-        "identity", "x op e -> x", tuple(sorted({*_IDENTITY, *_INTEGER_IDENTITY})), _identity,
-        "e is the right identity: -0.0 of add (0.0 would turn -0.0 into 0.0), 0.0 of sub, 1 of mul and div. Not for complex "
-        "numbers, whose products mix the parts: (inf+0j)*1 has a NaN.",
+        "identity",
+        "x op e -> x",
+        tuple(sorted({*_IDENTITY, *_INTEGER_IDENTITY})),
+        _identity,
+        "e is the right identity: -0.0 of add (0.0 would turn -0.0 into 0.0), 0.0 of sub, 1 of mul and div. Not for "
+        "complex numbers, whose products mix the parts: (inf+0j)*1 has a NaN.",
         (
-            case(lambda f, x: x + -0.0, F), case(lambda f, x: x - 0.0, F), case(lambda f, x: x * 1.0, H),
-            case(lambda f, x: x / 1.0, F), case(lambda f, x: x + 0, I), case(lambda f, x: f.floor_divide(x, f.full_like(x, 1)), U),
-            case(lambda f, x: x | f.full_like(x, False), B), case(lambda f, x: f.left_shift(x, f.full_like(x, 0)), I),
+            case(lambda f, x: x + -0.0, F),
+            case(lambda f, x: x - 0.0, F),
+            case(lambda f, x: x * 1.0, H),
+            case(lambda f, x: x / 1.0, F),
+            case(lambda f, x: x + 0, I),
+            case(lambda f, x: f.floor_divide(x, f.full_like(x, 1)), U),
+            case(lambda f, x: x | f.full_like(x, False), B),
+            case(lambda f, x: f.left_shift(x, f.full_like(x, 0)), I),
         ),
         (
-            case(lambda f, x: x + 0.0, F), case(lambda f, x: x - -0.0, F), case(lambda f, x: x * 1.0, Z),
+            case(lambda f, x: x + 0.0, F),
+            case(lambda f, x: x - -0.0, F),
+            case(lambda f, x: x * 1.0, Z),
             case(lambda f, x: f.floor_divide(x, f.full_like(x, 1.0)), F),
         ),
     ),
     Rule(
-        "and-identity", "x & 1...1 -> x", ("bitwise_and",), _and_identity, "bits",
-        (case(lambda f, x: x & f.full_like(x, True), B), case(lambda f, x: x & f.full_like(x, -1), I),
-         case(lambda f, x: x & f.full_like(x, 255), U)),
+        "and-identity",
+        "x & 1...1 -> x",
+        ("bitwise_and",),
+        _and_identity,
+        "bits",
+        (
+            case(lambda f, x: x & f.full_like(x, True), B),
+            case(lambda f, x: x & f.full_like(x, -1), I),
+            case(lambda f, x: x & f.full_like(x, 255), U),
+        ),
         (case(lambda f, x: x & f.full_like(x, 1), I),),
     ),
     Rule(
-        "absorbing", "x * 0, x & 0, x | 1...1 -> the constant", ("mul", "bitwise_and", "bitwise_or"), _absorbing,
+        "absorbing",
+        "x * 0, x & 0, x | 1...1 -> the constant",
+        ("mul", "bitwise_and", "bitwise_or"),
+        _absorbing,
         "Integers and bools only: 0.0 * x is NaN for infinite or NaN x, and keeps the sign of x.",
-        (case(lambda f, x: x * 0, I), case(lambda f, x: x & f.full_like(x, 0), U), case(lambda f, x: x | f.full_like(x, True), B)),
+        (
+            case(lambda f, x: x * 0, I),
+            case(lambda f, x: x & f.full_like(x, 0), U),
+            case(lambda f, x: x | f.full_like(x, True), B),
+        ),
         (case(lambda f, x: x * 0.0, F),),
     ),
     Rule(
-        "idempotent", "x op x -> x", _IDEMPOTENT_BINARY, _same_operands, "Either operand is the answer, NaN and zeros included.",
+        "idempotent",
+        "x op x -> x",
+        _IDEMPOTENT_BINARY,
+        _same_operands,
+        "Either operand is the answer, NaN and zeros included.",
         (case(lambda f, x: f.maximum(x, x), F), case(lambda f, x: f.fmin(x, x), F), case(lambda f, x: x & x, B)),
         (case(lambda f, x, y: f.maximum(x, y), F, F),),
     ),
     Rule(
-        "cancel", "x - x, x ^ x -> 0", ("sub", "bitwise_xor"), _cancel,
+        "cancel",
+        "x - x, x ^ x -> 0",
+        ("sub", "bitwise_xor"),
+        _cancel,
         "Integers and bools only: of an infinite or NaN x the difference is NaN.",
         (case(lambda f, x: x - x, I), case(lambda f, x: x ^ x, B)),
         (case(lambda f, x: x - x, F),),
     ),
     Rule(
-        "collect-integers", "(x op c) op d -> x op (c op d)", ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"), _collect_integers,
+        "collect-integers",
+        "(x op c) op d -> x op (c op d)",
+        ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"),
+        _collect_integers,
         "Modular arithmetic and bits are associative; rounding is not.",
         (case(lambda f, x: (x + 3) + 4, I), case(lambda f, x: (x * 3) * 100, U)),
         (case(lambda f, x: (x + 3.0) + 4.0, F),),
     ),
     Rule(
-        "involution", "op(op(x)) -> x", _INVOLUTION, _involution, "Flips bits, nothing is rounded.",
-        (case(lambda f, x: f.neg(f.neg(x)), F), case(lambda f, x: ~(~x), B), case(lambda f, x: f.conj(f.conj(x)), Z)),
-    ),
-    Rule(
-        "times-minus-one", "x * -1, x / -1 -> -x", ("mul", "div"), _times_minus_one, "Only the sign changes, also of zero.",
-        (case(lambda f, x: x * -1.0, F), case(lambda f, x: x / -1.0, H), case(lambda f, x: x * -1, I)),
-        (case(lambda f, x: x * -1.0, Z),),
-    ),
-    Rule(
-        "add-negated", "x + (-y) -> x - y", ("add",), _add_negated, "Subtraction is defined as this sum, signs of zero included.",
-        (case(lambda f, x, y: x + (-y), F, F), case(lambda f, x, y: (-x) + y, I, I), case(lambda f, x, y: x + (-y), Z, Z)),
-    ),
-    Rule(
-        "sub-negated", "x - (-y) -> x + y", ("sub",), _sub_negated, "As add-negated.",
-        (case(lambda f, x, y: x - (-y), F, F), case(lambda f, x, y: x - (-y), U, U)),
-        (case(lambda f, x, y: (-x) - y, F, F),),
-    ),
-    Rule(
-        "both-negated", "(-x) * (-y) -> x * y; likewise div", ("mul", "div"), _both_negated, "The signs cancel before anything is rounded.",
-        (case(lambda f, x, y: (-x) * (-y), F, F), case(lambda f, x, y: (-x) / (-y), F, F), case(lambda f, x, y: (-x) * (-y), I, I)),
-    ),
-    Rule(
-        "negated-constant", "(-x) * c -> x * (-c); likewise div", ("mul", "div"), _negated_constant, "The sign of a product is the product of the signs.",
-        (case(lambda f, x: (-x) * 3.0, F), case(lambda f, x: (-x) / 3.0, F), case(lambda f, x: (-x) * 3, I)),
-    ),
-    Rule(
-        "neg-of-product", "-(x * c) -> x * (-c); likewise div, where read once", ("neg",), _neg_of_product, "As negated-constant.",
-        (case(lambda f, x: -(x * 3.0), F), case(lambda f, x: -(x / 3.0), F)),
-        (case(lambda f, x: -(x + 3.0), F),),
-    ),
-    Rule(
-        "neg-outwards", "(-x) * y, x * (-y) -> -(x * y); likewise div, where read once", ("mul", "div"), _neg_outwards,
-        "Only the sign moves; a sum that follows takes it up.",
-        (case(lambda f, x, y: (-x) * y, F, F), case(lambda f, x, y: x / (-y), F, F), case(lambda f, x: 3.0 / (-x), F)),
-        (case(lambda f, x, y: (-x) * y, Z, Z),),
-    ),
-    Rule(
-        "abs-of-neg", "|-x| -> |x|", ("abs",), _even, "The sign is dropped; the least integer is its own negative. An unsigned -x is no negative number.",
-        (case(lambda f, x: f.abs(-x), F), case(lambda f, x: f.abs(-x), I), case(lambda f, x: f.abs(-x), Z)),
-        (case(lambda f, x: f.abs(-x), U),),
-    ),
-    Rule(
-        "abs-of-abs", "||x|| -> |x|", ("abs",), _abs_of_abs, "The sign is dropped already.",
-        (case(lambda f, x: f.abs(f.abs(x)), F), case(lambda f, x: f.abs(f.abs(x)), Z)),
-    ),
-    Rule(
-        "div-by-power-of-two", "x / 2**k -> x * 2**-k", ("div",), _div_by_power_of_two,
+        "div-by-power-of-two",
+        "x / 2**k -> x * 2**-k",
+        ("div",),
+        _div_by_power_of_two,
         "Both are the same real number rounded once. The factor must be exact: neither infinite nor denormal.",
         (case(lambda f, x: x / 8.0, F), case(lambda f, x: x / -0.25, H)),
         (case(lambda f, x: x / 3.0, F), case(lambda f, x: x / 2.0**-1074, F), case(lambda f, x: x / 2.0**127, H)),
     ),
     Rule(
-        "pow-to-integer", "x ** n. -> integer_pow(x, n) up to 64", ("pow",), _pow_to_integer,
+        "pow-to-integer",
+        "x ** n. -> integer_pow(x, n) up to 64",
+        ("pow",),
+        _pow_to_integer,
         "The same function; no logarithm is needed.",
         (case(lambda f, x: f.pow(x, f.full_like(x, 3.0)), F), case(lambda f, x: f.pow(x, f.full_like(x, -2.0)), H)),
         (case(lambda f, x: f.pow(x, f.full_like(x, 0.5)), F), case(lambda f, x: f.pow(x, f.full_like(x, 65.0)), F)),
     ),
     Rule(
-        "first-power", "x ** 1 -> x", ("integer_pow",), _first_power, "NaN and zeros included.",
+        "first-power",
+        "x ** 1 -> x",
+        ("integer_pow",),
+        _first_power,
+        "NaN and zeros included.",
         (case(lambda f, x: f.integer_pow(x, n=1), F), case(lambda f, x: f.integer_pow(x, n=1), I)),
     ),
     Rule(
-        "zeroth-power", "x ** 0 -> 1", ("integer_pow",), _zeroth_power, "IEEE's pow: 1 also for NaN and 0.",
+        "zeroth-power",
+        "x ** 0 -> 1",
+        ("integer_pow",),
+        _zeroth_power,
+        "IEEE's pow: 1 also for NaN and 0.",
         (case(lambda f, x: f.integer_pow(x, n=0), F), case(lambda f, x: f.integer_pow(x, n=0), I)),
     ),
     Rule(
-        "rounded-again", "floor(ceil(x)) -> ceil(x); any two roundings", _ROUNDING, _rounded_again,
+        "rounded-again",
+        "floor(ceil(x)) -> ceil(x); any two roundings",
+        _ROUNDING,
+        _rounded_again,
         "A whole number (or infinity, or NaN) is its own rounding, and -0.0 stays.",
         (case(lambda f, x: f.floor(f.ceil(x)), F), case(lambda f, x: f.rint(f.rint(x)), H)),
     ),
     Rule(
-        "bounded-by-infinity", "maximum(x, -inf), minimum(x, inf) -> x", ("maximum", "minimum"), _bounded_by_infinity,
+        "bounded-by-infinity",
+        "maximum(x, -inf), minimum(x, inf) -> x",
+        ("maximum", "minimum"),
+        _bounded_by_infinity,
         "NaN wins in both. Not for fmax and fmin, which drop it.",
-        (case(lambda f, x: f.maximum(x, f.full_like(x, -math.inf)), F), case(lambda f, x: f.minimum(x, f.full_like(x, math.inf)), H)),
-        (case(lambda f, x: f.fmax(x, f.full_like(x, -math.inf)), F), case(lambda f, x: f.maximum(x, f.full_like(x, math.inf)), F)),
+        (
+            case(lambda f, x: f.maximum(x, f.full_like(x, -math.inf)), F),
+            case(lambda f, x: f.minimum(x, f.full_like(x, math.inf)), H),
+        ),
+        (
+            case(lambda f, x: f.fmax(x, f.full_like(x, -math.inf)), F),
+            case(lambda f, x: f.maximum(x, f.full_like(x, math.inf)), F),
+        ),
     ),
     Rule(
-        "zero-added", "x + 0.0 -> x, x - -0.0 -> x", ("add", "sub"), _zero_added, "Turns no -0.0 into 0.0 any more.",
-        (case(lambda f, x: x + 0.0, F), case(lambda f, x: x - -0.0, F)), kind="fast",
+        "strong-of-constant",
+        "strong_mul(c, y) -> y * c, or 0 if c is 0",
+        ("strong_mul",),
+        _strong_of_constant,
+        "Whether the zero is final is known.",
+        (
+            case(lambda f, y: f.strong_mul(f.full_like(y, 2.0), y), F),
+            case(lambda f, y: f.strong_mul(f.full_like(y, -0.0), y), H),
+        ),
     ),
     Rule(
-        "div-by-constant", "x / c -> x * (1 / c)", ("div",), _div_by_constant, "Rounds twice: off by one ulp at times.",
-        (case(lambda f, x: x / 3.0, F),), kind="fast",
+        "strong-of-mask",
+        "strong_mul(cast(p), y) -> select(p, y, 0)",
+        ("strong_mul",),
+        _strong_of_mask,
+        "cast(p) is 1 or 0, and 1 * y is y. Not for complex y, whose parts a product mixes.",
+        (case(lambda f, p, y: f.strong_mul(f.astype(p, y.dtype), y), B, F),),
+        (case(lambda f, p, y: f.strong_mul(f.astype(p, y.dtype), y), B, Z),),
     ),
     Rule(
-        "collect-floats", "(x op c) op d -> x op (c op d)", ("add", "mul"), _collect_floats,
+        "zero-added",
+        "x + 0.0 -> x, x - -0.0 -> x",
+        ("add", "sub"),
+        _zero_added,
+        "Turns no -0.0 into 0.0 any more.",
+        (case(lambda f, x: x + 0.0, F), case(lambda f, x: x - -0.0, F)),
+        kind="fast",
+    ),
+    Rule(
+        "div-by-constant",
+        "x / c -> x * (1 / c)",
+        ("div",),
+        _div_by_constant,
+        "Rounds twice: off by one ulp at times.",
+        (case(lambda f, x: x / 3.0, F),),
+        kind="fast",
+    ),
+    Rule(
+        "collect-floats",
+        "(x op c) op d -> x op (c op d)",
+        ("add", "mul"),
+        _collect_floats,
         "Rounding is not associative, and c op d may overflow where x op c does not.",
-        (case(lambda f, x: (x * 3.0) * 5.0, F), case(lambda f, x: (x + 3.0) + 5.0, F)), kind="fast",
+        (case(lambda f, x: (x * 3.0) * 5.0, F), case(lambda f, x: (x + 3.0) + 5.0, F)),
+        kind="fast",
     ),
-)  # fmt: skip
+)

@@ -9,7 +9,9 @@ from pullback.ir.types import Shape
 from pullback.passes.rules.record import Rewriter, Rule, case, made_by, number, same_number
 
 _BODY_ONLY = frozenset({"within", "index", "load_at"})
-_ELEMENTWISE = tuple(op.name for op in ALL_OPS if isinstance(op.lower, Scalar) and op.name not in _BODY_ONLY and op.arity)
+_ELEMENTWISE = tuple(
+    op.name for op in ALL_OPS if isinstance(op.lower, Scalar) and op.name not in _BODY_ONLY and op.arity
+)
 
 
 def broadcast_to(r: Rewriter, x: Value, dims: Sequence[int], shape: Shape) -> Value:
@@ -137,33 +139,54 @@ V, M, S = "f64[3]", "f64[2,3]", "f64[]"
 
 BROADCASTS: tuple[Rule, ...] = (
     Rule(
-        "broadcast-to-same", "broadcast(x) of the same shape -> x", ("broadcast",), _same_shape,
+        "broadcast-to-same",
+        "broadcast(x) of the same shape -> x",
+        ("broadcast",),
+        _same_shape,
         "Nothing is copied.",
         (case(lambda f, x: f.broadcast(x, dims=(0,), shape=(3,)), V),),
     ),
     Rule(
-        "broadcast-of-unit-axes", "broadcast(x) to as many elements -> reshape(x)", ("broadcast",), _only_unit_axes,
+        "broadcast-of-unit-axes",
+        "broadcast(x) to as many elements -> reshape(x)",
+        ("broadcast",),
+        _only_unit_axes,
         "All new axes have length 1; a reshape is only another name for the buffer.",
         (case(lambda f, x: f.broadcast(x, dims=(1,), shape=(1, 3)), V),),
         (case(lambda f, x: f.broadcast(x, dims=(1,), shape=(2, 3)), V),),
     ),
     Rule(
-        "broadcast-of-broadcast", "broadcast(broadcast(x)) -> broadcast(x)", ("broadcast",), _of_broadcast,
+        "broadcast-of-broadcast",
+        "broadcast(broadcast(x)) -> broadcast(x)",
+        ("broadcast",),
+        _of_broadcast,
         "Copies of copies.",
         (case(lambda f, x: f.broadcast(f.broadcast(x, dims=(1,), shape=(2, 3)), dims=(1, 2), shape=(4, 2, 3)), V),),
     ),
     Rule(
-        "elementwise-of-broadcasts", "op(broadcast(x), broadcast(y)) -> broadcast(op(x, y))", _ELEMENTWISE, _elementwise,
-        "The same scalar operations, once for each different element. Where the operands together use all axes it is left.",
+        "elementwise-of-broadcasts",
+        "op(broadcast(x), broadcast(y)) -> broadcast(op(x, y))",
+        _ELEMENTWISE,
+        _elementwise,
+        "The same operations, once for each different element. Where the operands together use all axes it is left.",
         (
             case(lambda f, x: f.exp(f.broadcast(x, dims=(1,), shape=(2, 3))), V),
             case(lambda f, x: f.broadcast(x, dims=(1,), shape=(2, 3)) * 3.0, V),
             case(lambda f, x, s: f.broadcast(x, dims=(1,), shape=(2, 3)) * f.broadcast(s, dims=(), shape=(2, 3)), V, S),
         ),
-        (case(lambda f, x, y: f.broadcast(x, dims=(1,), shape=(2, 3)) * f.broadcast(y, dims=(0,), shape=(2, 3)), V, "f64[2]"),),
+        (
+            case(
+                lambda f, x, y: f.broadcast(x, dims=(1,), shape=(2, 3)) * f.broadcast(y, dims=(0,), shape=(2, 3)),
+                V,
+                "f64[2]",
+            ),
+        ),
     ),
     Rule(
-        "transpose-of-broadcast", "transpose(broadcast(x)) -> broadcast(transpose(x))", ("transpose",), _transposed,
+        "transpose-of-broadcast",
+        "transpose(broadcast(x)) -> broadcast(transpose(x))",
+        ("transpose",),
+        _transposed,
         "Elements are moved, not changed; the smaller array is transposed.",
         (
             case(lambda f, x: f.transpose(f.broadcast(x, dims=(1,), shape=(2, 3)), perm=(1, 0)), V),
@@ -171,40 +194,71 @@ BROADCASTS: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        "reshape-of-broadcast", "reshape(broadcast(scalar)) -> broadcast(scalar)", ("reshape",), _reshaped,
+        "reshape-of-broadcast",
+        "reshape(broadcast(scalar)) -> broadcast(scalar)",
+        ("reshape",),
+        _reshaped,
         "All elements are the same.",
         (case(lambda f, s: f.reshape(f.broadcast(s, dims=(), shape=(2, 3)), shape=(6,)), S),),
     ),
     Rule(
-        "slice-of-broadcast", "slice(broadcast(x)) -> broadcast(slice(x))", ("slice",), _sliced,
+        "slice-of-broadcast",
+        "slice(broadcast(x)) -> broadcast(slice(x))",
+        ("slice",),
+        _sliced,
         "Elements are moved, not changed.",
-        (case(lambda f, x: f.slice(f.broadcast(x, dims=(1,), shape=(2, 3)), start=(0, 1), stop=(1, 3), step=(1, 1)), V),),
+        (
+            case(
+                lambda f, x: f.slice(f.broadcast(x, dims=(1,), shape=(2, 3)), start=(0, 1), stop=(1, 3), step=(1, 1)), V
+            ),
+        ),
     ),
     Rule(
-        "reverse-of-broadcast", "reverse(broadcast(x)) -> broadcast(reverse(x))", ("reverse",), _reversed,
+        "reverse-of-broadcast",
+        "reverse(broadcast(x)) -> broadcast(reverse(x))",
+        ("reverse",),
+        _reversed,
         "Elements are moved, not changed; copies read the same from both ends.",
         (case(lambda f, x: f.reverse(f.broadcast(x, dims=(1,), shape=(2, 3)), axes=(0, 1)), V),),
     ),
     Rule(
-        "gather-of-broadcast", "gather(broadcast(scalar), i) -> broadcast(scalar)", ("gather",), _gathered,
+        "gather-of-broadcast",
+        "gather(broadcast(scalar), i) -> broadcast(scalar)",
+        ("gather",),
+        _gathered,
         "All elements are the same, and indices are clamped. Not of an axis without elements.",
         (case(lambda f, s, i: f.gather(f.broadcast(s, dims=(), shape=(2, 3)), i, axis=1), S, "i64[4]"),),
     ),
     Rule(
-        "concatenate-of-broadcasts", "concatenate(broadcast(s), broadcast(s)) -> broadcast(s)", ("concatenate",), _concatenated,
+        "concatenate-of-broadcasts",
+        "concatenate(broadcast(s), broadcast(s)) -> broadcast(s)",
+        ("concatenate",),
+        _concatenated,
         "All elements are the same.",
-        (case(lambda f, x: f.concatenate(f.zeros_like(x), f.broadcast(f.constant(0.0), dims=(), shape=(4,)), axis=0), V),),
+        (
+            case(
+                lambda f, x: f.concatenate(f.zeros_like(x), f.broadcast(f.constant(0.0), dims=(), shape=(4,)), axis=0),
+                V,
+            ),
+        ),
         (case(lambda f, x: f.concatenate(f.full_like(x, 0.0), f.full_like(x, -0.0), axis=0), V),),
     ),
     Rule(
-        "update-with-same", "update(broadcast(s), broadcast(s)) -> broadcast(s)", ("update",), _updated,
+        "update-with-same",
+        "update(broadcast(s), broadcast(s)) -> broadcast(s)",
+        ("update",),
+        _updated,
         "The same number is written over itself; 0.0 over -0.0 is not.",
         (case(lambda f, x: f.update(f.zeros_like(x), f.constant([0.0]), start=(1,), stop=(2,), step=(1,)), V),),
         (case(lambda f, x: f.update(f.zeros_like(x), f.constant([-0.0]), start=(1,), stop=(2,), step=(1,)), V),),
     ),
     Rule(
-        "pad-of-zeros", "pad(0) -> 0", ("pad",), _padded, "All elements are 0.0; -0.0 would differ from the padding.",
+        "pad-of-zeros",
+        "pad(0) -> 0",
+        ("pad",),
+        _padded,
+        "All elements are 0.0; -0.0 would differ from the padding.",
         (case(lambda f, x: f.pad(f.zeros_like(x), low=(1,), high=(2,), interior=(1,)), V),),
         (case(lambda f, x: f.pad(f.full_like(x, -0.0), low=(1,), high=(2,), interior=(1,)), V),),
     ),
-)  # fmt: skip
+)

@@ -97,7 +97,7 @@ def _selected_twice(r: Rewriter, op: Op) -> Value | None:
 
 
 def holds_exactly(source: DType, target: DType) -> bool:
-    """Whether each number of `source` is a number of `target` (unlike NumPy's "safe", which lets int64 into float64)."""
+    """Whether each number of `source` is one of `target` (unlike NumPy's "safe", which lets int64 into float64)."""
     if source == target or source.kind == "b":
         return True
     if source.kind in "iu":
@@ -122,7 +122,7 @@ def _cast_of_cast(r: Rewriter, op: Op) -> Value | None:
     source, middle = origin.type.dtype, x.type.dtype
     if not holds_exactly(source, middle):
         return None
-    # Where the middle is floating, a number that the target cannot hold is converted in the machine's way, not modulo 2**n.
+    # A floating number that the target cannot hold is converted in the machine's way, an integer modulo 2**n.
     direct = target.kind not in "iu" or middle.kind in "biu" or holds_exactly(source, target)
     return r.emit("cast", origin, dtype=target) if direct else None
 
@@ -172,84 +172,165 @@ F, H, I, B, Z = "f64[7]", "f32[7]", "i32[7]", "bool[7]", "c128[7]"
 
 LOGIC: tuple[Rule, ...] = (
     Rule(
-        "compared-with-itself", "x < x -> false; x == x -> true", tuple(_OPPOSITE), _compared_with_itself,
+        "compared-with-itself",
+        "x < x -> false; x == x -> true",
+        tuple(_OPPOSITE),
+        _compared_with_itself,
         "Less and greater are false also for NaN. The others hold for integers and bools only: NaN equals nothing.",
-        (case(lambda f, x: x < x, F), case(lambda f, x: x.eq(x), I), case(lambda f, x: x.ne(x), B), case(lambda f, x: x >= x, I)),
+        (
+            case(lambda f, x: x < x, F),
+            case(lambda f, x: x.eq(x), I),
+            case(lambda f, x: x.ne(x), B),
+            case(lambda f, x: x >= x, I),
+        ),
         (case(lambda f, x: x.eq(x), F), case(lambda f, x: x <= x, F)),
     ),
     Rule(
-        "constant-left", "c < x -> x > c", tuple(_MIRRORED), _constant_left, "The same comparison, read from the right.",
-        (case(lambda f, x: f.less(f.full_like(x, 2.0), x), F), case(lambda f, x: f.greater_equal(f.full_like(x, 2), x), I)),
+        "constant-left",
+        "c < x -> x > c",
+        tuple(_MIRRORED),
+        _constant_left,
+        "The same comparison, read from the right.",
+        (
+            case(lambda f, x: f.less(f.full_like(x, 2.0), x), F),
+            case(lambda f, x: f.greater_equal(f.full_like(x, 2), x), I),
+        ),
     ),
     Rule(
-        "not-of-comparison", "~(x == y) -> x != y; ~(x < y) -> x >= y", ("invert",), _not_of_comparison,
+        "not-of-comparison",
+        "~(x == y) -> x != y; ~(x < y) -> x >= y",
+        ("invert",),
+        _not_of_comparison,
         "Equality always; order of integers only: with a NaN both x < y and x >= y are false.",
         (case(lambda f, x, y: ~x.eq(y), F, F), case(lambda f, x, y: ~(x < y), I, I)),
         (case(lambda f, x, y: ~(x < y), F, F),),
     ),
     Rule(
-        "bool-against-constant", "p == true -> p; p == false -> ~p", ("equal", "not_equal"), _bool_against_constant, "bits",
+        "bool-against-constant",
+        "p == true -> p; p == false -> ~p",
+        ("equal", "not_equal"),
+        _bool_against_constant,
+        "bits",
         (case(lambda f, p: p.eq(True), B), case(lambda f, p: p.ne(True), B), case(lambda f, p: p.eq(False), B)),
     ),
     Rule(
-        "cast-bool-against-constant", "cast(p) != 0 -> p; cast(p) == 0 -> ~p", ("equal", "not_equal"), _cast_to_bool,
+        "cast-bool-against-constant",
+        "cast(p) != 0 -> p; cast(p) == 0 -> ~p",
+        ("equal", "not_equal"),
+        _cast_to_bool,
         "cast(p) is exactly 0 or 1.",
-        (case(lambda f, p: f.astype(p, np.dtype("f8")).ne(0.0), B), case(lambda f, p: f.astype(p, np.dtype("i8")).eq(0), B)),
+        (
+            case(lambda f, p: f.astype(p, np.dtype("f8")).ne(0.0), B),
+            case(lambda f, p: f.astype(p, np.dtype("i8")).eq(0), B),
+        ),
         (case(lambda f, p: f.astype(p, np.dtype("f8")).eq(2.0), B),),
     ),
     Rule(
-        "known-predicate", "select(true, x, y) -> x", ("select",), _known_predicate, "The other operand contributes nothing, not even NaN.",
-        (case(lambda f, x, y: f.select(f.full_like(x < y, True), x, y), F, F),
-         case(lambda f, x, y: f.select(f.full_like(x < y, False), x, y), F, F)),
+        "known-predicate",
+        "select(true, x, y) -> x",
+        ("select",),
+        _known_predicate,
+        "The other operand contributes nothing, not even NaN.",
+        (
+            case(lambda f, x, y: f.select(f.full_like(x < y, True), x, y), F, F),
+            case(lambda f, x, y: f.select(f.full_like(x < y, False), x, y), F, F),
+        ),
     ),
     Rule(
-        "same-branches", "select(p, x, x) -> x", ("select",), _same_branches, "Either way.",
+        "same-branches",
+        "select(p, x, x) -> x",
+        ("select",),
+        _same_branches,
+        "Either way.",
         (case(lambda f, p, x: f.select(p, x, x), B, F),),
     ),
     Rule(
-        "inverted-predicate", "select(~p, x, y) -> select(p, y, x)", ("select",), _inverted_predicate, "bits",
+        "inverted-predicate",
+        "select(~p, x, y) -> select(p, y, x)",
+        ("select",),
+        _inverted_predicate,
+        "bits",
         (case(lambda f, p, x, y: f.select(~p, x, y), B, F, F),),
     ),
     Rule(
-        "bool-constants", "select(p, true, false) -> p", ("select",), _bool_constants, "bits",
-        (case(lambda f, p: f.select(p, f.full_like(p, True), f.full_like(p, False)), B),
-         case(lambda f, p: f.select(p, f.full_like(p, False), f.full_like(p, True)), B)),
+        "bool-constants",
+        "select(p, true, false) -> p",
+        ("select",),
+        _bool_constants,
+        "bits",
+        (
+            case(lambda f, p: f.select(p, f.full_like(p, True), f.full_like(p, False)), B),
+            case(lambda f, p: f.select(p, f.full_like(p, False), f.full_like(p, True)), B),
+        ),
         (case(lambda f, p: f.select(p, f.constant(np.ones(7)), f.constant(np.zeros(7))), B),),
     ),
     Rule(
-        "selected-twice", "select(p, select(p, x, y), z) -> select(p, x, z)", ("select",), _selected_twice, "The inner choice is known.",
-        (case(lambda f, p, x, y, z: f.select(p, f.select(p, x, y), z), B, F, F, F),
-         case(lambda f, p, x, y, z: f.select(p, x, f.select(p, y, z)), B, F, F, F)),
+        "selected-twice",
+        "select(p, select(p, x, y), z) -> select(p, x, z)",
+        ("select",),
+        _selected_twice,
+        "The inner choice is known.",
+        (
+            case(lambda f, p, x, y, z: f.select(p, f.select(p, x, y), z), B, F, F, F),
+            case(lambda f, p, x, y, z: f.select(p, x, f.select(p, y, z)), B, F, F, F),
+        ),
         (case(lambda f, p, q, x, y: f.select(p, f.select(q, x, y), y), B, B, F, F),),
     ),
     Rule(
-        "cast-to-same", "cast[t](x: t) -> x", ("cast",), _cast_to_same, "Nothing changes.",
+        "cast-to-same",
+        "cast[t](x: t) -> x",
+        ("cast",),
+        _cast_to_same,
+        "Nothing changes.",
         (case(lambda f, x: f.cast(x, dtype=np.dtype("f8")), F),),
     ),
     Rule(
-        "cast-of-cast", "cast[u](cast[t](x)) -> cast[u](x) where t holds every x exactly", ("cast",), _cast_of_cast,
+        "cast-of-cast",
+        "cast[u](cast[t](x)) -> cast[u](x) where t holds every x exactly",
+        ("cast",),
+        _cast_of_cast,
         "The middle type loses nothing. Not from a float to integers that may not hold the number.",
-        (case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("f4")), H),
-         case(lambda f, x: f.astype(f.astype(x, np.dtype("i8")), np.dtype("u1")), I),
-         case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("i8")), I),
-         case(lambda f, p: f.astype(f.astype(p, np.dtype("f4")), np.dtype("?")), B),
-         case(lambda f, x: f.astype(f.astype(x, np.dtype("c16")), np.dtype("f4")), F)),
-        (case(lambda f, x: f.astype(f.astype(x, np.dtype("f4")), np.dtype("f8")), F),
-         case(lambda f, x: f.astype(f.astype(x, np.dtype("f4")), np.dtype("i8")), I),
-         case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("i1")), I)),
+        (
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("f4")), H),
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("i8")), np.dtype("u1")), I),
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("i8")), I),
+            case(lambda f, p: f.astype(f.astype(p, np.dtype("f4")), np.dtype("?")), B),
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("c16")), np.dtype("f4")), F),
+        ),
+        (
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("f4")), np.dtype("f8")), F),
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("f4")), np.dtype("i8")), I),
+            case(lambda f, x: f.astype(f.astype(x, np.dtype("f8")), np.dtype("i1")), I),
+        ),
     ),
     Rule(
-        "part-of-complex", "real(complex(x, y)) -> x; imag(cast(x)) -> 0", ("real", "imag"), _part_of_complex, "Parts are kept apart.",
-        (case(lambda f, x, y: f.real(f.complex(x, y)), F, F), case(lambda f, x, y: f.imag(f.complex(x, y)), F, F),
-         case(lambda f, x: f.real(f.astype(x, np.dtype("c16"))), F), case(lambda f, x: f.imag(f.astype(x, np.dtype("c16"))), F)),
+        "part-of-complex",
+        "real(complex(x, y)) -> x; imag(cast(x)) -> 0",
+        ("real", "imag"),
+        _part_of_complex,
+        "Parts are kept apart.",
+        (
+            case(lambda f, x, y: f.real(f.complex(x, y)), F, F),
+            case(lambda f, x, y: f.imag(f.complex(x, y)), F, F),
+            case(lambda f, x: f.real(f.astype(x, np.dtype("c16"))), F),
+            case(lambda f, x: f.imag(f.astype(x, np.dtype("c16"))), F),
+        ),
     ),
     Rule(
-        "part-of-conj", "real(conj(z)) -> real(z); imag(conj(z)) -> -imag(z)", ("real", "imag"), _part_of_conj, "Only a sign changes.",
+        "part-of-conj",
+        "real(conj(z)) -> real(z); imag(conj(z)) -> -imag(z)",
+        ("real", "imag"),
+        _part_of_conj,
+        "Only a sign changes.",
         (case(lambda f, z: f.real(f.conj(z)), Z), case(lambda f, z: f.imag(f.conj(z)), Z)),
     ),
     Rule(
-        "complex-of-parts", "complex(real(z), imag(z)) -> z", ("complex",), _complex_of_parts, "Parts are kept apart.",
+        "complex-of-parts",
+        "complex(real(z), imag(z)) -> z",
+        ("complex",),
+        _complex_of_parts,
+        "Parts are kept apart.",
         (case(lambda f, z: f.complex(f.real(z), f.imag(z)), Z),),
         (case(lambda f, z, w: f.complex(f.real(z), f.imag(w)), Z, Z),),
     ),
-)  # fmt: skip
+)

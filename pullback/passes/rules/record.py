@@ -1,8 +1,8 @@
 """The record of a rewrite rule, what a rule may ask for, and the small vocabulary its pattern is written in.
 
-Rules for rules: the right side never costs more than the left; constants go right, once; no commutativity in general, so a
-rule for `x op c` is not written again for `c op x`. A rule looks at an op and at what made its operands, no further, or for
-a bounded number of steps; operands were rewritten before.
+Rules for rules: the right side never costs more than the left; constants go right, once; no commutativity in general,
+so a rule for `x op c` is not written again for `c op x`. A rule looks at an op and at what made its operands, no
+further, or for a bounded number of steps; operands were rewritten before.
 """
 
 import math
@@ -66,10 +66,10 @@ class Rule:
     why      why it is right, and which IEEE corner was looked at
     cases    programs it must fire on; a test compares both sides on special values
     not_on   programs that look alike and on which it must not fire
-    kind     `exact`      both sides agree bit for bit (the payload and sign of NaN aside), always on
-             `reduction`  uses the freedom of a declared reduction: the order of its sum or product, and the sign of a zero
-                          sum; the error does not grow; always on
-             `fast`       changes a rounding or a special case; only on request
+    kind     `exact`: both sides agree bit for bit (the payload and sign of NaN aside); always on.
+             `reduction`: uses the freedom of a declared reduction, which is the order of its sum or product and the
+             sign of a zero sum; the error does not grow; always on.
+             `fast`: changes a rounding or a special case; only on request.
     """
 
     name: str
@@ -112,7 +112,7 @@ def number(value: Value) -> Number | None:
     if op.opdef.name != "constant":
         return None
     array = op.attrs["value"].array
-    return array.item() if array.size == 1 else None 
+    return array.item() if array.size == 1 else None
 
 
 def is_constant(value: Value) -> bool:

@@ -47,7 +47,9 @@ def _of_reduction(r: Rewriter, op: Op) -> Value | None:
 
 def _holds_count(dtype: DType, count: int) -> bool:
     """Whether `count` is a number of the dtype; integers wrap around, as their sum does."""
-    return dtype.kind in "iu" or count <= 2 ** (np.finfo(dtype).nmant + 1) and np.isfinite(np.array(count).astype(dtype))
+    return (
+        dtype.kind in "iu" or (count <= 2 ** (np.finfo(dtype).nmant + 1) and np.isfinite(np.array(count).astype(dtype)))
+    )
 
 
 def _of_broadcast(r: Rewriter, op: Op) -> Value | None:
@@ -58,7 +60,9 @@ def _of_broadcast(r: Rewriter, op: Op) -> Value | None:
     wide, axes, dims = op.operands[0].type, op.attrs["axes"], inner.attrs["dims"]
     (x,) = inner.operands
     copies = math.prod(wide.shape[a] for a in axes if a not in dims)
-    if copies == 0 or (copies != 1 and (op.name == "prod" or (op.name == "sum" and not _holds_count(x.type.dtype, copies)))):
+    if copies == 0 or (
+        copies != 1 and (op.name == "prod" or (op.name == "sum" and not _holds_count(x.type.dtype, copies)))
+    ):
         return None
     small = _reduce(r, op, x, tuple([k for k, d in enumerate(dims) if d in axes]))
     if copies != 1 and op.name == "sum":
@@ -140,83 +144,149 @@ M, T, I, B = "f64[2,3]", "f64[2,3,4]", "i32[2,3]", "bool[2,3]"
 
 REDUCTIONS: tuple[Rule, ...] = (
     Rule(
-        "reduce-no-axes", "sum(x) over no axes -> x; every reduction", (*_ACCUMULATING, *_ORDERLESS), _no_axes,
+        "reduce-no-axes",
+        "sum(x) over no axes -> x; every reduction",
+        (*_ACCUMULATING, *_ORDERLESS),
+        _no_axes,
         "Each element is its own group.",
         (case(lambda f, x: f.sum(x, axes=()), M), case(lambda f, x: f.max(x, axes=(), ties="equal"), M)),
     ),
     Rule(
-        "reduce-unit-axes", "max(x) over axes of length 1 -> reshape(x); prod, any, all", ("prod", *_ORDERLESS), _unit_axes,
+        "reduce-unit-axes",
+        "max(x) over axes of length 1 -> reshape(x); prod, any, all",
+        ("prod", *_ORDERLESS),
+        _unit_axes,
         "Of one element each is that element. Not of complex products: 1 * (inf+0j) has a NaN.",
-        (case(lambda f, x: f.max(x, axes=(0,), ties="equal"), "f64[1,3]"), case(lambda f, x: f.prod(x, axes=(0, 2)), "f64[1,3,1]")),
-        (case(lambda f, x: f.max(x, axes=(0, 1), ties="equal"), "f64[1,3]"), case(lambda f, x: f.prod(x, axes=(0,)), "c128[1]")),
+        (
+            case(lambda f, x: f.max(x, axes=(0,), ties="equal"), "f64[1,3]"),
+            case(lambda f, x: f.prod(x, axes=(0, 2)), "f64[1,3,1]"),
+        ),
+        (
+            case(lambda f, x: f.max(x, axes=(0, 1), ties="equal"), "f64[1,3]"),
+            case(lambda f, x: f.prod(x, axes=(0,)), "c128[1]"),
+        ),
     ),
     Rule(
-        "sum-unit-axes", "sum(x) over axes of length 1 -> reshape(x)", ("sum",), _unit_axes,
+        "sum-unit-axes",
+        "sum(x) over axes of length 1 -> reshape(x)",
+        ("sum",),
+        _unit_axes,
         "Of one element the sum is that element; NumPy's begins with 0.0, so it has 0.0 for -0.0.",
-        (case(lambda f, x: f.sum(x, axes=(0,)), "f64[1,3]"),), kind="reduction",
+        (case(lambda f, x: f.sum(x, axes=(0,)), "f64[1,3]"),),
+        kind="reduction",
     ),
     Rule(
-        "max-of-max", "max(max(x)) -> max(x) over all axes; min, any, all", _ORDERLESS, _of_reduction, "In any order the same.",
-        (case(lambda f, x: f.max(f.max(x, axes=(1,), ties="equal"), axes=(0,), ties="equal"), T),
-         case(lambda f, x: f.any(f.any(x, axes=(0,)), axes=(0,)), B)),
+        "max-of-max",
+        "max(max(x)) -> max(x) over all axes; min, any, all",
+        _ORDERLESS,
+        _of_reduction,
+        "In any order the same.",
+        (
+            case(lambda f, x: f.max(f.max(x, axes=(1,), ties="equal"), axes=(0,), ties="equal"), T),
+            case(lambda f, x: f.any(f.any(x, axes=(0,)), axes=(0,)), B),
+        ),
         (case(lambda f, x: f.max(f.min(x, axes=(1,), ties="equal"), axes=(0,), ties="equal"), T),),
     ),
     Rule(
-        "sum-of-sum", "sum(sum(x)) -> sum(x) over all axes; prod", _ACCUMULATING, _of_reduction,
+        "sum-of-sum",
+        "sum(sum(x)) -> sum(x) over all axes; prod",
+        _ACCUMULATING,
+        _of_reduction,
         "One pairwise sum over all; its error grows no faster.",
-        (case(lambda f, x: f.sum(f.sum(x, axes=(1,)), axes=(1,)), T), case(lambda f, x: f.prod(f.prod(x, axes=(0,)), axes=(0,)), M)),
+        (
+            case(lambda f, x: f.sum(f.sum(x, axes=(1,)), axes=(1,)), T),
+            case(lambda f, x: f.prod(f.prod(x, axes=(0,)), axes=(0,)), M),
+        ),
         kind="reduction",
     ),
     Rule(
-        "max-of-broadcast", "max(broadcast(x)) -> broadcast(max(x)); min, any, all", _ORDERLESS, _of_broadcast,
+        "max-of-broadcast",
+        "max(broadcast(x)) -> broadcast(max(x)); min, any, all",
+        _ORDERLESS,
+        _of_broadcast,
         "The largest of copies is the one. Of no copies there is none.",
-        (case(lambda f, x: f.max(f.broadcast(x, dims=(1, 2), shape=(4, 2, 3)), axes=(0, 1), ties="equal"), M),
-         case(lambda f, x: f.all(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(2,)), B)),
+        (
+            case(lambda f, x: f.max(f.broadcast(x, dims=(1, 2), shape=(4, 2, 3)), axes=(0, 1), ties="equal"), M),
+            case(lambda f, x: f.all(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(2,)), B),
+        ),
         (case(lambda f, x: f.any(f.broadcast(x, dims=(1, 2), shape=(0, 2, 3)), axes=(0,)), B),),
     ),
     Rule(
-        "sum-of-broadcast", "sum(broadcast(x)) -> broadcast(sum(x) * copies); prod over no copies", _ACCUMULATING, _of_broadcast,
+        "sum-of-broadcast",
+        "sum(broadcast(x)) -> broadcast(sum(x) * copies); prod over no copies",
+        _ACCUMULATING,
+        _of_broadcast,
         "n times x is rounded once, a sum of n copies up to log2(n) times. n must be a number of the dtype.",
-        (case(lambda f, x: f.sum(f.broadcast(x, dims=(1, 2), shape=(5, 2, 3)), axes=(0, 1)), M),
-         case(lambda f, x: f.sum(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(1, 2)), I),
-         case(lambda f, x: f.prod(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(2,)), M)),
-        (case(lambda f, x: f.prod(f.broadcast(x, dims=(1, 2), shape=(5, 2, 3)), axes=(0,)), M),
-         case(lambda f, x: f.sum(f.broadcast(x, dims=(0,), shape=(3, 4097)), axes=(1,)), "f16[3]"),
-         case(lambda f, x: f.sum(f.broadcast(x, dims=(0,), shape=(3, 0)), axes=(1,)), "f64[3]")),
+        (
+            case(lambda f, x: f.sum(f.broadcast(x, dims=(1, 2), shape=(5, 2, 3)), axes=(0, 1)), M),
+            case(lambda f, x: f.sum(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(1, 2)), I),
+            case(lambda f, x: f.prod(f.broadcast(x, dims=(0, 2), shape=(2, 5, 3)), axes=(2,)), M),
+        ),
+        (
+            case(lambda f, x: f.prod(f.broadcast(x, dims=(1, 2), shape=(5, 2, 3)), axes=(0,)), M),
+            case(lambda f, x: f.sum(f.broadcast(x, dims=(0,), shape=(3, 4097)), axes=(1,)), "f16[3]"),
+            case(lambda f, x: f.sum(f.broadcast(x, dims=(0,), shape=(3, 0)), axes=(1,)), "f64[3]"),
+        ),
         kind="reduction",
     ),
     Rule(
-        "max-of-moved", "max(reshape(x)) -> max(x); of transpose and reverse likewise", _ORDERLESS,
-        lambda r, op: _of_reshape(r, op) or _of_transpose(r, op) or _of_reverse(r, op), "In any order the same.",
-        (case(lambda f, x: f.max(f.reshape(x, shape=(6,)), axes=(0,), ties="equal"), M),
-         case(lambda f, x: f.min(f.transpose(x, perm=(2, 0, 1)), axes=(1,), ties="equal"), T),
-         case(lambda f, x: f.any(f.reverse(x, axes=(0, 1)), axes=(0,)), B)),
+        "max-of-moved",
+        "max(reshape(x)) -> max(x); of transpose and reverse likewise",
+        _ORDERLESS,
+        lambda r, op: _of_reshape(r, op) or _of_transpose(r, op) or _of_reverse(r, op),
+        "In any order the same.",
+        (
+            case(lambda f, x: f.max(f.reshape(x, shape=(6,)), axes=(0,), ties="equal"), M),
+            case(lambda f, x: f.min(f.transpose(x, perm=(2, 0, 1)), axes=(1,), ties="equal"), T),
+            case(lambda f, x: f.any(f.reverse(x, axes=(0, 1)), axes=(0,)), B),
+        ),
     ),
     Rule(
-        "sum-of-moved", "sum(reshape(x)) -> sum(x); of transpose and reverse likewise; prod", _ACCUMULATING,
-        lambda r, op: _of_reshape(r, op) or _of_transpose(r, op) or _of_reverse(r, op), "The same terms in another order.",
-        (case(lambda f, x: f.sum(f.reshape(x, shape=(6,)), axes=(0,)), M),
-         case(lambda f, x: f.sum(f.transpose(x, perm=(2, 0, 1)), axes=(1,)), T),
-         case(lambda f, x: f.prod(f.reverse(x, axes=(0, 1)), axes=(0,)), M)),
+        "sum-of-moved",
+        "sum(reshape(x)) -> sum(x); of transpose and reverse likewise; prod",
+        _ACCUMULATING,
+        lambda r, op: _of_reshape(r, op) or _of_transpose(r, op) or _of_reverse(r, op),
+        "The same terms in another order.",
+        (
+            case(lambda f, x: f.sum(f.reshape(x, shape=(6,)), axes=(0,)), M),
+            case(lambda f, x: f.sum(f.transpose(x, perm=(2, 0, 1)), axes=(1,)), T),
+            case(lambda f, x: f.prod(f.reverse(x, axes=(0, 1)), axes=(0,)), M),
+        ),
         kind="reduction",
     ),
     Rule(
-        "sum-of-pad", "sum(pad(x)) over the padded axes -> sum(x)", ("sum",), _of_pad, "Zeros add nothing.",
+        "sum-of-pad",
+        "sum(pad(x)) over the padded axes -> sum(x)",
+        ("sum",),
+        _of_pad,
+        "Zeros add nothing.",
         (case(lambda f, x: f.sum(f.pad(x, low=(0, 2), high=(0, 1), interior=(0, 1)), axes=(1,)), M),),
         (case(lambda f, x: f.sum(f.pad(x, low=(1, 2), high=(0, 1), interior=(0, 1)), axes=(1,)), M),),
         kind="reduction",
     ),
     Rule(
-        "sum-of-scaled", "sum(x * c) -> sum(x) * c, where read once", ("sum",), _of_scaled,
+        "sum-of-scaled",
+        "sum(x * c) -> sum(x) * c, where read once",
+        ("sum",),
+        _of_scaled,
         "One product for all terms; the sum may overflow where the scaled terms do not.",
-        (case(lambda f, x: f.sum(x * 0.3, axes=(0, 1)), M),), kind="fast",
+        (case(lambda f, x: f.sum(x * 0.3, axes=(0, 1)), M),),
+        kind="fast",
     ),
     Rule(
-        "scan-of-one", "cumsum(x) along an axis of length 1 -> x; every scan", _SCANS, _scan_of_one, "Of one element it is that element.",
+        "scan-of-one",
+        "cumsum(x) along an axis of length 1 -> x; every scan",
+        _SCANS,
+        _scan_of_one,
+        "Of one element it is that element.",
         (case(lambda f, x: f.cumsum(x, axis=0, reverse=False), "f64[1,3]"),),
     ),
     Rule(
-        "argmax-of-one", "argmax(x) along an axis of length 1 -> 0; argmin", ("argmax", "argmin"), _argument_of_one, "The only index.",
+        "argmax-of-one",
+        "argmax(x) along an axis of length 1 -> 0; argmin",
+        ("argmax", "argmin"),
+        _argument_of_one,
+        "The only index.",
         (case(lambda f, x: f.argmax(x, axis=0), "f64[1,3]"),),
     ),
-)  # fmt: skip
+)

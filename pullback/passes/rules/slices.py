@@ -1,4 +1,4 @@
-"""Rules of slice, pad, update, concatenate and gather: who made the elements that are read.
+"""Rules of slice, update and pad: who made the elements that are read.
 
 In-place code (`out[i] = ...; ... out[i]`) and its adjoint are chains of update and slice; reading through them is what
 lets unrolled loops work on single values.
@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from pullback.ir.graph import Op, Value
 from pullback.ir.ops.views import inverse_permutation
 from pullback.ir.types import Shape
-from pullback.passes.rules.record import Rewriter, Rule, case, literal, made_by, number
+from pullback.passes.rules.record import Rewriter, Rule, case, made_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,93 +228,10 @@ def _pad_of_pad(r: Rewriter, op: Op) -> Value | None:
     return r.emit("pad", inner.operands[0], low=low, high=high, interior=a["interior"])
 
 
-# ------------------------------------------------------------------ concatenate
-
-MOST_JOINED = 256  # pieces of a concatenation made of concatenations; unbounded, growing one by one would be quadratic
-
-
-def _concatenate_one(r: Rewriter, op: Op) -> Value | None:
-    pieces = [v for v in op.operands if v.type.size]
-    if len(op.operands) == 1 or not pieces:
-        return op.operands[0] if op.operands[0].type.shape == op.results[0].type.shape else None
-    if len(pieces) == len(op.operands):
-        return None
-    return r.emit("concatenate", *pieces, axis=op.attrs["axis"])
-
-
-def _concatenate_of_concatenate(r: Rewriter, op: Op) -> Value | None:
-    axis, pieces = op.attrs["axis"], list[Value]()
-    for v in op.operands:
-        inner = made_by(v, "concatenate")
-        joins = inner is not None and inner.attrs["axis"] == axis and r.used_once(v)
-        pieces.extend(inner.operands if inner is not None and joins else (v,))
-    if len(pieces) == len(op.operands) or len(pieces) > MOST_JOINED:
-        return None
-    return r.emit("concatenate", *pieces, axis=axis)
-
-
-def _joined(r: Rewriter, x: Value, y: Value, axis: int) -> Value | None:
-    """One slice for two that follow one another along `axis` of the same array."""
-    lhs, rhs = made_by(x, "slice"), made_by(y, "slice")
-    if lhs is None or rhs is None or lhs.operands[0] is not rhs.operands[0]:
-        return None
-    first, second = lines_of(lhs), lines_of(rhs)
-    if any(p != q for k, (p, q) in enumerate(zip(first, second, strict=True)) if k != axis):
-        return None
-    a, b = first[axis], second[axis]
-    step = b.first - a.last
-    if (a.count > 1 and a.step != step) or (b.count > 1 and b.step != step) or step < 1 or not a.count or not b.count:
-        return None
-    return slice_of(r, lhs.operands[0], [*first[:axis], Line(a.first, a.count + b.count, step), *first[axis + 1 :]])
-
-
-def _concatenate_of_slices(r: Rewriter, op: Op) -> Value | None:
-    axis, pieces = op.attrs["axis"], list[Value]()
-    for v in op.operands:
-        merged = _joined(r, pieces[-1], v, axis) if pieces else None
-        if merged is None:
-            pieces.append(v)
-        else:
-            pieces[-1] = merged
-    return r.emit("concatenate", *pieces, axis=axis) if len(pieces) < len(op.operands) else None
-
-
-# ------------------------------------------------------------------ gather
-
-
-def _gather_at_constants(r: Rewriter, op: Op) -> Value | None:
-    """Constant indices in steps of one size: a slice, reversed if they fall."""
-    (x, idx), axis = op.operands, op.attrs["axis"]
-    n = x.type.shape[axis]
-    at = _progression(idx, n)
-    if at is None:
-        return None
-    first, step, count = at
-    line = Line(first, count, step) if step > 0 else Line(first + (count - 1) * step, count, -step)
-    whole = [Line(0, m, 1) for m in x.type.shape]
-    taken = slice_of(r, x, [*whole[:axis], line, *whole[axis + 1 :]])
-    if step < 0:
-        taken = r.emit("reverse", taken, axes=(axis,))
-    return r.emit("reshape", taken, shape=op.results[0].type.shape)
-
-
-def _progression(idx: Value, n: int) -> tuple[int, int, int] | None:
-    """(first, step, count) of constant indices within 0..n-1 that grow or fall evenly."""
-    found = number(idx)
-    if found is not None and idx.type.size == 1:
-        return (int(found.real), 1, 1) if 0 <= found.real < n else None
-    array: np.ndarray[Any, Any] | None = literal(idx)
-    if array is None or array.ndim != 1 or array.size < 2 or array.min() < 0 or array.max() >= n:
-        return None
-    steps = np.diff(array)
-    step = int(steps[0])
-    return (int(array[0]), step, array.size) if step != 0 and bool((steps == step).all()) else None
-
-
 V, M, T = "f64[6]", "f64[4,6]", "f64[2,4,6]"
 
 
-def _cut(f: Any, x: Any, *lines: tuple[int, int, int]) -> Any:
+def cut(f: Any, x: Any, *lines: tuple[int, int, int]) -> Any:
     starts, stops, steps = zip(*lines, strict=True)
     return f.slice(x, start=starts, stop=stops, step=steps)
 
@@ -333,97 +248,137 @@ def _pad(f: Any, x: Any, *widths: tuple[int, int, int]) -> Any:
 
 SLICES: tuple[Rule, ...] = (
     Rule(
-        "slice-all", "slice(x) of everything -> x", ("slice",), _slice_all, "Nothing is left out.",
-        (case(lambda f, x: _cut(f, x, (0, 4, 1), (0, 6, 1)), M),),
+        "slice-all",
+        "slice(x) of everything -> x",
+        ("slice",),
+        _slice_all,
+        "Nothing is left out.",
+        (case(lambda f, x: cut(f, x, (0, 4, 1), (0, 6, 1)), M),),
     ),
     Rule(
-        "slice-of-slice", "slice(slice(x)) -> slice(x)", ("slice",), _slice_of_slice, "Starts and steps compose.",
-        (case(lambda f, x: _cut(f, _cut(f, x, (1, 6, 2)), (1, 3, 1)), V),
-         case(lambda f, x: _cut(f, _cut(f, x, (1, 6, 2)), (2, 2, 1)), V),
-         case(lambda f, x: _cut(f, _cut(f, x, (0, 6, 5)), (2, 2, 1)), V)),
+        "slice-of-slice",
+        "slice(slice(x)) -> slice(x)",
+        ("slice",),
+        _slice_of_slice,
+        "Starts and steps compose.",
+        (
+            case(lambda f, x: cut(f, cut(f, x, (1, 6, 2)), (1, 3, 1)), V),
+            case(lambda f, x: cut(f, cut(f, x, (1, 6, 2)), (2, 2, 1)), V),
+            case(lambda f, x: cut(f, cut(f, x, (0, 6, 5)), (2, 2, 1)), V),
+        ),
     ),
     Rule(
-        "slice-of-reverse", "slice(reverse(x)) -> reverse(slice(x))", ("slice",), _slice_of_reverse, "Counted from the other end.",
-        (case(lambda f, x: _cut(f, f.reverse(x, axes=(1,)), (1, 3, 1), (0, 6, 4)), M),
-         case(lambda f, x: _cut(f, f.reverse(x, axes=(1,)), (1, 3, 1), (2, 2, 1)), M)),
+        "slice-of-reverse",
+        "slice(reverse(x)) -> reverse(slice(x))",
+        ("slice",),
+        _slice_of_reverse,
+        "Counted from the other end.",
+        (
+            case(lambda f, x: cut(f, f.reverse(x, axes=(1,)), (1, 3, 1), (0, 6, 4)), M),
+            case(lambda f, x: cut(f, f.reverse(x, axes=(1,)), (1, 3, 1), (2, 2, 1)), M),
+        ),
     ),
     Rule(
-        "slice-of-transpose", "slice(transpose(x)) -> transpose(slice(x))", ("slice",), _slice_of_transpose, "Less is moved.",
-        (case(lambda f, x: _cut(f, f.transpose(x, perm=(2, 0, 1)), (1, 6, 2), (0, 1, 1), (1, 4, 1)), T),),
+        "slice-of-transpose",
+        "slice(transpose(x)) -> transpose(slice(x))",
+        ("slice",),
+        _slice_of_transpose,
+        "Less is moved.",
+        (case(lambda f, x: cut(f, f.transpose(x, perm=(2, 0, 1)), (1, 6, 2), (0, 1, 1), (1, 4, 1)), T),),
     ),
     Rule(
-        "slice-of-concatenate", "slice(concatenate(..x..)) within x -> slice(x)", ("slice",), _slice_of_concatenate,
+        "slice-of-concatenate",
+        "slice(concatenate(..x..)) within x -> slice(x)",
+        ("slice",),
+        _slice_of_concatenate,
         "No other piece is read.",
-        (case(lambda f, x, y: _cut(f, f.concatenate(x, y, axis=0), (7, 11, 2)), V, V),
-         case(lambda f, x, y: _cut(f, f.concatenate(x, y, axis=1), (1, 2, 1), (0, 6, 1)), M, M)),
-        (case(lambda f, x, y: _cut(f, f.concatenate(x, y, axis=0), (5, 7, 1)), V, V),),
+        (
+            case(lambda f, x, y: cut(f, f.concatenate(x, y, axis=0), (7, 11, 2)), V, V),
+            case(lambda f, x, y: cut(f, f.concatenate(x, y, axis=1), (1, 2, 1), (0, 6, 1)), M, M),
+        ),
+        (case(lambda f, x, y: cut(f, f.concatenate(x, y, axis=0), (5, 7, 1)), V, V),),
     ),
     Rule(
-        "slice-of-update", "slice(update(x, v)) -> slice(v) if v covers it, slice(x) if v is elsewhere", ("slice",), _slice_of_update,
+        "slice-of-update",
+        "slice(update(x, v)) -> slice(v) if v covers it, slice(x) if v is elsewhere",
+        ("slice",),
+        _slice_of_update,
         "Reads what was written there last.",
-        (case(lambda f, x, v: _cut(f, _put(f, x, v, (1, 6, 2)), (3, 6, 2)), V, "f64[3]"),
-         case(lambda f, x, v: _cut(f, _put(f, x, v, (1, 6, 2)), (0, 6, 2)), V, "f64[3]"),
-         case(lambda f, x, v: _cut(f, _put(f, x, v, (1, 6, 2)), (5, 6, 1)), V, "f64[3]"),
-         case(lambda f, x, v: _cut(f, _put(f, x, v, (0, 2, 1), (0, 6, 1)), (2, 4, 1), (1, 4, 1)), M, "f64[2,6]")),
-        (case(lambda f, x, v: _cut(f, _put(f, x, v, (1, 4, 1)), (0, 3, 1)), V, "f64[3]"),),
+        (
+            case(lambda f, x, v: cut(f, _put(f, x, v, (1, 6, 2)), (3, 6, 2)), V, "f64[3]"),
+            case(lambda f, x, v: cut(f, _put(f, x, v, (1, 6, 2)), (0, 6, 2)), V, "f64[3]"),
+            case(lambda f, x, v: cut(f, _put(f, x, v, (1, 6, 2)), (5, 6, 1)), V, "f64[3]"),
+            case(lambda f, x, v: cut(f, _put(f, x, v, (0, 2, 1), (0, 6, 1)), (2, 4, 1), (1, 4, 1)), M, "f64[2,6]"),
+        ),
+        (case(lambda f, x, v: cut(f, _put(f, x, v, (1, 4, 1)), (0, 3, 1)), V, "f64[3]"),),
     ),
     Rule(
-        "slice-of-pad", "slice(pad(x)) -> slice(x) if it takes elements only, 0 if none", ("slice",), _slice_of_pad,
+        "slice-of-pad",
+        "slice(pad(x)) -> slice(x) if it takes elements only, 0 if none",
+        ("slice",),
+        _slice_of_pad,
         "Padding is 0.0.",
-        (case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 1)), (2, 13, 2)), V), case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 1)), (3, 12, 2)), V),
-         case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 0)), (9, 11, 1)), V), case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 0)), (3, 5, 1)), V)),
-        (case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 0)), (1, 5, 1)), V), case(lambda f, x: _cut(f, _pad(f, x, (2, 3, 1)), (2, 6, 1)), V)),
+        (
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 1)), (2, 13, 2)), V),
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 1)), (3, 12, 2)), V),
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 0)), (9, 11, 1)), V),
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 0)), (3, 5, 1)), V),
+        ),
+        (
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 0)), (1, 5, 1)), V),
+            case(lambda f, x: cut(f, _pad(f, x, (2, 3, 1)), (2, 6, 1)), V),
+        ),
     ),
     Rule(
-        "update-all", "update(x, v) of everything -> v", ("update",), _update_all, "Nothing of x is left.",
+        "update-all",
+        "update(x, v) of everything -> v",
+        ("update",),
+        _update_all,
+        "Nothing of x is left.",
         (case(lambda f, x, v: _put(f, x, v, (0, 6, 1)), V, V),),
         (case(lambda f, x, v: _put(f, x, v, (0, 6, 2)), V, "f64[3]"),),
     ),
     Rule(
-        "update-nothing", "update(x, v) of no element -> x", ("update",), _update_nothing, "Nothing of x is replaced.",
+        "update-nothing",
+        "update(x, v) of no element -> x",
+        ("update",),
+        _update_nothing,
+        "Nothing of x is replaced.",
         (case(lambda f, x, v: _put(f, x, v, (2, 2, 1)), V, "f64[0]"),),
     ),
     Rule(
-        "update-with-own", "update(x, slice(x)) at the same place -> x", ("update",), _update_with_own, "Written over itself.",
-        (case(lambda f, x: _put(f, x, _cut(f, x, (1, 4, 2)), (1, 4, 2)), V),),
-        (case(lambda f, x: _put(f, x, _cut(f, x, (0, 3, 2)), (1, 4, 2)), V),),
+        "update-with-own",
+        "update(x, slice(x)) at the same place -> x",
+        ("update",),
+        _update_with_own,
+        "Written over itself.",
+        (case(lambda f, x: _put(f, x, cut(f, x, (1, 4, 2)), (1, 4, 2)), V),),
+        (case(lambda f, x: _put(f, x, cut(f, x, (0, 3, 2)), (1, 4, 2)), V),),
     ),
     Rule(
-        "update-over-update", "update(update(x, u), v) -> update(x, v) if v covers u", ("update",), _update_over_update,
+        "update-over-update",
+        "update(update(x, u), v) -> update(x, v) if v covers u",
+        ("update",),
+        _update_over_update,
         "Nothing of u is left.",
         (case(lambda f, x, u, v: _put(f, _put(f, x, u, (1, 4, 2)), v, (1, 4, 1)), V, "f64[2]", "f64[3]"),),
         (case(lambda f, x, u, v: _put(f, _put(f, x, u, (1, 4, 1)), v, (1, 4, 2)), V, "f64[3]", "f64[2]"),),
     ),
     Rule(
-        "pad-nothing", "pad(x) by nothing -> x", ("pad",), _pad_nothing, "Nothing is added.",
+        "pad-nothing",
+        "pad(x) by nothing -> x",
+        ("pad",),
+        _pad_nothing,
+        "Nothing is added.",
         (case(lambda f, x: _pad(f, x, (0, 0, 0)), V), case(lambda f, x: _pad(f, x, (0, 0, 3)), "f64[1]")),
     ),
     Rule(
-        "pad-of-pad", "pad(pad(x)) -> pad(x)", ("pad",), _pad_of_pad, "Widths add up, unless the outer one parts the elements.",
+        "pad-of-pad",
+        "pad(pad(x)) -> pad(x)",
+        ("pad",),
+        _pad_of_pad,
+        "Widths add up, unless the outer one parts the elements.",
         (case(lambda f, x: _pad(f, _pad(f, x, (1, 2, 1)), (3, 0, 0)), V),),
         (case(lambda f, x: _pad(f, _pad(f, x, (1, 2, 0)), (3, 0, 1)), V),),
     ),
-    Rule(
-        "concatenate-one", "concatenate(x) -> x; pieces without elements are dropped", ("concatenate",), _concatenate_one, "Nothing is added.",
-        (case(lambda f, x: f.concatenate(x, axis=0), V), case(lambda f, x, y: f.concatenate(y, x, axis=0), V, "f64[0]")),
-    ),
-    Rule(
-        "concatenate-of-concatenate", "concatenate(concatenate(x, y), z) -> concatenate(x, y, z), where read once", ("concatenate",),
-        _concatenate_of_concatenate, "One after the other.",
-        (case(lambda f, x, y: f.concatenate(f.concatenate(x, y, axis=0), x, axis=0), V, V),),
-        (case(lambda f, x, y: f.concatenate(f.concatenate(x, y, axis=0), f.concatenate(x, y, axis=0), axis=1), M, M),),
-    ),
-    Rule(
-        "concatenate-of-slices", "concatenate(x[:k], x[k:]) -> x", ("concatenate",), _concatenate_of_slices, "Put together again.",
-        (case(lambda f, x: f.concatenate(_cut(f, x, (0, 2, 1)), _cut(f, x, (2, 6, 1)), axis=0), V),
-         case(lambda f, x: f.concatenate(_cut(f, x, (0, 1, 1)), _cut(f, x, (2, 3, 1)), _cut(f, x, (4, 5, 1)), axis=0), V)),
-        (case(lambda f, x: f.concatenate(_cut(f, x, (2, 6, 1)), _cut(f, x, (0, 2, 1)), axis=0), V),),
-    ),
-    Rule(
-        "gather-at-constants", "gather(x, [a, a+s, ...]) -> slice(x), reversed if s < 0", ("gather",), _gather_at_constants,
-        "The same elements; the indices are within the axis.",
-        (case(lambda f, x: f.gather(x, f.constant(np.array(2)), axis=1), M), case(lambda f, x: f.gather(x, f.constant(np.array([1, 3, 5])), axis=0), V),
-         case(lambda f, x: f.gather(x, f.constant(np.array([5, 4, 3])), axis=1), M)),
-        (case(lambda f, x: f.gather(x, f.constant(np.array([1, 3, 4])), axis=0), V), case(lambda f, x: f.gather(x, f.constant(np.array([6, 7])), axis=0), V)),
-    ),
-)  # fmt: skip
+)
