@@ -7,17 +7,29 @@
 >>> g = pullback.grad(loss)
 """
 
+from pullback.api.batching import vmap
 from pullback.api.compiling import jit, lower, ops_before_and_after
 from pullback.api.gradients import grad, value_and_grad
+from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
+from pullback.api.products import jvp, vjp
 from pullback.api.settings import options
+from pullback.api.stopping import stop_gradient
 from pullback.version import VERSION as __version__
 
 __all__ = [
     "__version__",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jit",
+    "jvp",
     "lower",
     "ops_before_and_after",
     "options",
+    "stop_gradient",
     "value_and_grad",
+    "vjp",
+    "vmap",
 ]

@@ -92,7 +92,7 @@ def stage_gradient(
     """Trace, differentiate, and describe the result."""
     spans = positions(call, locate(fun, call, argnums))
     for argnum, span in zip(argnums, spans, strict=True):
-        _check_argument(fun, call, argnum, span, holomorphic)
+        check_argument(fun, call, argnum, span, holomorphic)
     traced = trace_call(fun, call)
     value, aux = _split_output(fun, traced, has_aux)
     function = _floating_scalar(fun, traced.function, value, holomorphic)
@@ -136,7 +136,7 @@ def _gradient_tree(call: Call, argument: Argnum, span: range, gradients: dict[in
     return tree.unflatten([Leaf(gradients[k]) if k in gradients else None for k in span])
 
 
-def _check_argument(fun: Callable[..., Any], call: Call, argnum: Argnum, span: range, holomorphic: bool) -> None:
+def check_argument(fun: Callable[..., Any], call: Call, argnum: Argnum, span: range, holomorphic: bool) -> None:
     """Raise ArgumentError where an argument cannot be differentiated in."""
     name = f"argument {argnum!r} of {getattr(fun, '__name__', 'the function')}"
     floating = [k for k in span if differentiable(call.leaves[k])]

@@ -1,0 +1,157 @@
+"""`pullback dump`: the program of a function at any stage, each op with the user's line."""
+
+import argparse
+import html
+from typing import Any
+
+from pullback import driver
+from pullback.api.call import Call, as_argnums, make_call
+from pullback.api.gradients import stage_gradient
+from pullback.api.signature import shape_of_call
+from pullback.api.staged import Staged, stage_plain
+from pullback.cli.show import difference, show, with_sources
+from pullback.cli.target import UsageError, load_function, parse_argnums, parse_types, parse_values, sample_arrays
+from pullback.config import Options
+from pullback.ir.graph import Function
+from pullback.ir.text import print_function
+from pullback.passes.base import Context
+from pullback.passes.pipeline import passes_by_name
+from pullback.passes.pipeline import optimise as run_pipeline
+from pullback.passes.views import to_dot
+
+
+def dump(options: argparse.Namespace) -> int:
+    """Print one stage, or the differences between passes."""
+    settings = Options.from_env()
+    staged, call = stage_of(options)
+    if options.after:
+        _check_pass(options.after)
+    if options.html:
+        with open(options.html, "w", encoding="utf-8") as out:
+            out.write(page(staged.function, settings))
+        return 0
+    if options.diff:
+        show("".join(differences(staged.function, settings)), options.color)
+        return 0
+    text = text_of(staged, call, options, settings)
+    if options.dot:
+        with open(options.dot, "w", encoding="utf-8") as out:
+            out.write(to_dot(_function_at(staged.function, options, settings)))
+        return 0
+    show(with_sources(text) if options.stage not in ("llvm", "asm") else text, options.color)
+    return 0
+
+
+def stage_of(options: argparse.Namespace) -> tuple[Staged, Call]:
+    """Trace the function that the command line names."""
+    function = load_function(options.target)
+    if options.values:
+        arguments: list[Any] = list(parse_values(options.values))
+    elif options.args is not None:
+        arguments = list(sample_arrays(parse_types(options.args)))
+    else:
+        arguments = list(_example(function, options.target))
+    call = make_call(tuple(arguments), {})
+    wants_gradient = options.grad or options.stage == "adjoint"
+    if not wants_gradient:
+        return stage_plain(function, call), call
+    argnums = parse_argnums(options.argnums)
+    wanted = as_argnums(argnums)
+    return stage_gradient(function, call, wanted, isinstance(argnums, tuple), False, False, True), call
+
+
+def _example(function: Any, target: str) -> tuple[Any, ...]:
+    found = getattr(function, "example", None)
+    if found is None:
+        raise UsageError(f"{target} needs the types of its arguments: --args 'f64[100,3], f64[3]' (or --values)")
+    return tuple(found() if callable(found) else found)
+
+
+def _check_pass(name: str) -> None:
+    known = passes_by_name()
+    if name not in known:
+        raise UsageError(f"no pass is named {name!r}; the passes are {', '.join(known)}")
+
+
+def _function_at(function: Function, options: argparse.Namespace, settings: Options) -> Function:
+    if options.after:
+        found = dict(after_each(function, settings))
+        return found.get(options.after, function)
+    if options.stage in ("traced", "adjoint"):
+        return function
+    small = driver.optimised(function, settings)
+    return small if options.stage == "optimised" else driver.planned(small, settings).function
+
+
+def text_of(staged: Staged, call: Call, options: argparse.Namespace, settings: Options) -> str:
+    if options.after:
+        return print_function(_function_at(staged.function, options, settings))
+    shape = shape_of_call(call, staged)
+    return driver.stage_text(shape.function, options.stage, settings, shape.signature)
+
+
+def after_each(function: Function, settings: Options) -> list[tuple[str, Function]]:
+    """The function after each pass that ran; a pass that ran twice is there twice."""
+    found: list[tuple[str, Function]] = []
+    run_pipeline(function, Context.of(settings), lambda name, before, after: found.append((name, after)))
+    return found
+
+
+def differences(function: Function, settings: Options) -> list[str]:
+    """A unified difference for each pass that changed something."""
+    parts, before = [], function
+    for name, after in after_each(function, settings):
+        if after is not before:
+            parts.append(f"==== {name}\n" + difference(print_function(before), print_function(after), ("before", name)))
+        before = after
+    return parts
+
+
+# ------------------------------------------------------------------ one page of all passes
+
+_STYLE = """body{font:13px/1.4 monospace;margin:1em;background:#fff;color:#222}
+.row{display:flex;gap:1em;align-items:flex-start;overflow-x:auto}
+details{border:1px solid #ccc;border-radius:4px;padding:.4em;min-width:14em}
+details[open]{min-width:36em}summary{cursor:pointer;font-weight:bold}
+pre{margin:.4em 0}.v{cursor:pointer;color:#06c}.hit{background:#fd5}.c{color:#888}"""
+
+_SCRIPT = """document.addEventListener('click',e=>{if(!e.target.classList.contains('v'))return;
+const t=e.target.textContent,d=e.target.closest('pre');
+d.querySelectorAll('.hit').forEach(x=>x.classList.remove('hit'));
+d.querySelectorAll('.v').forEach(x=>{if(x.textContent===t)x.classList.add('hit')})})"""
+
+
+def page(function: Function, settings: Options) -> str:
+    """A self-contained page: a column for each pass, unchanged ones folded; a click on a value shows its uses."""
+    columns, before = [_column("traced", print_function(function), True)], function
+    for name, after in after_each(function, settings):
+        columns.append(_column(name, print_function(after), after is not before))
+        before = after
+    planned = driver.planned(driver.optimised(function, settings), settings)
+    columns.append(_column("kernels", print_function(planned.function) + driver.plan_text(planned), True))
+    title = html.escape(function.name)
+    return (
+        f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
+        f"<h1>{title}</h1><div class=row>{''.join(columns)}</div><script>{_SCRIPT}</script>\n"
+    )
+
+
+def _column(name: str, text: str, is_open: bool) -> str:
+    lines = []
+    for line in text.splitlines():
+        code, mark, comment = line.partition("//")
+        words = [f"<span class=v>{w}</span>" if w.startswith("%") else html.escape(w) for w in _words(code)]
+        lines.append("".join(words) + (f"<span class=c>{html.escape(mark + comment)}</span>" if mark else ""))
+    state = " open" if is_open else ""
+    return f"<details{state}><summary>{html.escape(name)}</summary><pre>{chr(10).join(lines)}</pre></details>"
+
+
+def _words(code: str) -> list[str]:
+    words, current = [], ""
+    for char in code:
+        inside = current.startswith("%")
+        if char == "%" or (inside and not (char.isalnum() or char == "_")):
+            words.append(current)
+            current = ""
+        current += char
+    return [*words, current]
