@@ -8,7 +8,7 @@ from pullback.ir.types import Shape
 
 
 class Affine(NamedTuple):
-    """`offset + sum(coefficient * axis)` over the axes of an index space; `terms` sorted by axis, no zero coefficients."""
+    """`offset + sum(coefficient * axis)` over the axes of an index space; `terms` by axis, no zero coefficients."""
 
     offset: int = 0
     terms: tuple[tuple[int, int], ...] = ()
@@ -73,7 +73,7 @@ class Bound(NamedTuple):
 class Access:
     """The element a view op takes from one operand.
 
-    index : one expression for each axis of the operand; or, with `flat`, a single one into the operand's elements in C order.
+    index : one expression for each axis of the operand; or, with `flat`, a single one into its elements in C order.
     bounds : where they do not all hold, this operand gives nothing (another operand, or zero, does).
     """
 
@@ -103,46 +103,36 @@ def flatten_index(index: Sequence[Affine], shape: Shape) -> Affine:
 def reshape_index(index: Sequence[Affine], shape: Shape, target: Shape) -> tuple[Affine, ...] | None:
     """The index into `target` of the element at `index` of `shape` (same size), where that is affine; else None.
 
-    Groups of axes with equal products are matched from the left; a group maps when it keeps one axis, splits one axis of
-    `target` over several of `shape`, or gains and loses axes of length 1.
+    Axes longer than 1 are taken in runs of equal product, from the left. A run maps when it has one axis of `target`,
+    which may be split over several of `shape`. Where there are no elements, any index will do.
     """
-    out: list[Affine] = []
+    out = [Affine()] * len(target)
+    if 0 in shape:
+        return tuple(out)
+    sources = [k for k, n in enumerate(shape) if n != 1]
+    targets = [k for k, n in enumerate(target) if n != 1]
     i = j = 0
-    while i < len(shape) or j < len(target):
-        group: list[int] = []
-        wanted: list[int] = []
-        n = m = 1
-        while True:
-            if n < m or (not group and i < len(shape)):
-                group.append(i)
-                n *= shape[i]
-                i += 1
-            elif m < n or (not wanted and j < len(target)):
-                wanted.append(j)
-                m *= target[j]
-                j += 1
-            else:
-                break
-            if n == m and group and wanted:
-                break
-            if i >= len(shape) and j >= len(target):
-                break
+    while i < len(sources):
+        first, n, m = i, shape[sources[i]], target[targets[j]]
+        while n < m:
+            i += 1
+            n *= shape[sources[i]]
         if n != m:
             return None
-        live = [k for k in wanted if target[k] != 1]
-        if len(live) > 1:
-            return None
-        flat = flatten_index([index[k] for k in group], tuple(shape[k] for k in group))
-        out.extend(flat if k in live else Affine() for k in wanted)
+        run = sources[first : i + 1]
+        out[targets[j]] = flatten_index([index[k] for k in run], tuple([shape[k] for k in run]))
+        i, j = i + 1, j + 1
     return tuple(out)
 
 
 def unflatten_index(flat: Affine, shape: Shape, space: Shape) -> tuple[Affine, ...] | None:
-    """The index into `shape` of the element at position `flat` in C order, where that is affine over `space`; else None.
+    """The index into `shape` of the element at `flat` in C order, where that is affine over `space`; else None.
 
-    Axis by axis from the last: the terms whose coefficients the axis length divides belong to the axes before it, and the
-    rest must stay within the axis. The first axis takes what is left, in range or not (bounds may guard it).
+    Axis by axis from the last: the terms whose coefficients the axis length divides belong to the axes before it, and
+    the rest must stay within the axis. The first axis takes what is left, in range or not (bounds may guard it).
     """
+    if 0 in shape:
+        return (Affine(),) * len(shape)
     out: list[Affine] = []
     live = [k for k, n in enumerate(shape) if n != 1]
     for k in range(len(shape) - 1, -1, -1):

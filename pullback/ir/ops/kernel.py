@@ -111,7 +111,7 @@ def _take(buffer: Array, at: Array) -> Array:
 def _load(load: Load, buffers: Sequence[Array], space: Shape) -> Array:
     buffer = np.asarray(buffers[load.operand])
     at, holds = index_grid(load.at, space), bounds_hold(load.bounds, space)
-    if holds.all() and at.size and not (at.min() >= 0 and at.max() < buffer.size):
+    if 0 not in space and holds.all() and not (at.min() >= 0 and at.max() < buffer.size):
         raise TypeRuleError(f"kernel over {space} loads outside of its operand of {buffer.size} elements: {load}")
     value = _take(buffer, at)
     return np.where(holds, value, np.zeros((), buffer.dtype)) if load.bounds else value
@@ -124,9 +124,9 @@ def _body_value(op: Op, operands: list[Array], buffers: Sequence[Array], space: 
         return np.where(bounds_hold(op.attrs["bounds"], space), operands[0], np.zeros((), operands[0].dtype))
     if op.name == "load_at":
         return _take(np.asarray(buffers[op.attrs["operand"]]), operands[0])
-    # Every element op of NumPy broadcasts, so bodies run on arrays no larger than their inputs need.
+    # Elementwise rules want equal shapes, which need be no larger than what the operands depend on.
     with np.errstate(all="ignore"):
-        return np.asarray(op.opdef.evaluate(op, operands, run)[0])
+        return np.asarray(op.opdef.evaluate(op, np.broadcast_arrays(*operands), run)[0])
 
 
 _REDUCERS: dict[str, Callable[..., Any]] = {

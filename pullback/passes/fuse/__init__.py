@@ -9,6 +9,7 @@ from dataclasses import replace
 from pullback.config import Options
 from pullback.ir.graph import Function, Region, Value
 from pullback.ir.types import Shape
+from pullback.passes.fuse.constants import sink_constants
 from pullback.passes.fuse.homes import Homes
 from pullback.passes.fuse.schedule import planned_region
 from pullback.passes.fuse.sweep import Sweep
@@ -22,7 +23,7 @@ def fuse(function: Function, options: Options | None = None) -> Function:
 
     Values are what the ops say, bit for bit, but for the order in which reductions add up.
     """
-    return replace(function, body=_fuse_region(function.body), stage="planned")
+    return replace(function, body=_fuse_region(sink_constants(function.body)), stage="planned")
 
 
 def _fuse_region(region: Region) -> Region:

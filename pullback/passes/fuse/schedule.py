@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterable
 
-from pullback.ir.graph import Attrs, Op, Region, Value
+from pullback.ir.graph import Attrs, Literal, Op, Region, Value
 from pullback.ir.ops import OPS
 from pullback.passes.base import has_effect, with_operands
 from pullback.passes.fuse.bodies import Part, kernel_op, parts_of
@@ -106,6 +106,9 @@ def _write(task: Task, values: dict[Info, Value], inner: MapRegion) -> Op:
 
 def _alias(info: Info, source: Value) -> Op:
     assert info.op is not None
+    if source.op is not None and source.op.name == "constant":
+        literal = Literal(source.op.attrs["value"].array.reshape(info.shape))
+        return Op(source.op.opdef, (), Attrs(value=literal), (info.value.type,), (), info.op.loc)
     if info.op.name == "reshape":
         return with_operands(info.op, (source,), ())
     made = Op(OPS["reshape"], (source,), Attrs(shape=info.shape), (info.value.type,), (), info.op.loc)

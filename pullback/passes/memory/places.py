@@ -29,6 +29,8 @@ class Places:
             self._join(param, Buffer(param.type.nbytes, 0, frozen=True, slot=Slot("arg", number)))
         slots = [Slot("result", number) for number in range(len(function.results))]
         wanted = [(v, Buffer(v.type.nbytes, 0, slot=s)) for v, s in zip(function.results, slots, strict=True)]
+        for _, target in wanted:
+            target.owned = True
         self._walk(function.body, wanted)
 
     # ------------------------------------------------------------------ regions
@@ -101,14 +103,17 @@ class Places:
 
     def _reshape(self, op: Op) -> None:
         source, result = self.buffers[op.operands[0]], op.results[0]
-        # A row moves with the turn, which is known of the parameter only: what it is called in another shape is a copy.
-        self._join(result, self._new(result, self._moments.start[op]) if source.is_row else source)
+        # A row moves with the turn, which is known of the parameter only, and a constant is known by its op: in another
+        # shape they are copies.
+        copied = source.is_row or (source.slot is not None and source.slot.space == "constant")
+        self._join(result, self._new(result, self._moments.start[op]) if copied else source)
 
     # ------------------------------------------------------------------ ops without regions
 
     def _plain(self, op: Op) -> None:
         at = self._moments.start[op]
-        for k, result in enumerate(op.results):
+        for k in sorted(range(len(op.results)), key=lambda k: op.results[k] not in self._targets):
+            result = op.results[k]
             self._join(result, self._over(op, k, at) or self._new(result, at))
         if op.name in WRITES_A_PART and self.buffers[op.results[0]] is not self.buffers[op.operands[0]]:
             reason = self._obstacle(op, 0, op.results[0], at) or "its result is wanted in other memory"

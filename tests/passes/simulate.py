@@ -1,0 +1,280 @@
+"""Runs a memory plan: values live in real buffers where the plan puts them, and memory that holds nothing is poisoned.
+
+Independent of the planner: what is alive is worked out here, from uses. A plan that lets two living values meet,
+overwrites an argument or leaves a result unwritten gives other numbers than the interpreter, or fails an assertion.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.graph import Op, Region, Value, walk
+from pullback.ir.interpret import evaluate_op
+from pullback.ir.plan import Plan, Slot
+from pullback.ir.tape import read_tape, tape_store, write_tape
+
+Array = np.ndarray[Any, Any]
+Span = tuple[str, int, int, int]  # space, number, first byte, byte behind the last
+POISON = 0xA5
+WRITES_A_PART = ("update", "scatter", "scatter_add")
+
+
+def run_plan(plan: Plan, arguments: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of the planned function."""
+    with tape_store(), np.errstate(all="ignore"):
+        return _Machine(plan, arguments).run()
+
+
+class _Machine:
+    def __init__(self, plan: Plan, arguments: Sequence[Array]) -> None:
+        self.plan = plan
+        self.arguments = [np.array(a, order="C") for a in arguments]
+        self.kept = [a.tobytes() for a in self.arguments]
+        self.blocks: dict[tuple[str, int], Array] = {("arena", 0): _poisoned(plan.arena_bytes)}
+        for k, nbytes in enumerate(plan.stack_bytes):
+            self.blocks["stack", k] = _poisoned(nbytes)
+        for k, result in enumerate(plan.function.results):
+            self.blocks["result", k] = _poisoned(result.type.nbytes)
+        for k, argument in enumerate(self.arguments):
+            self.blocks["arg", k] = argument.reshape(-1).view(np.uint8)
+        for op in walk(plan.function.body):
+            if op.name == "constant" and op.results[0] in plan.slots:
+                number = plan.slots[op.results[0]].number
+                assert ("constant", number) not in self.blocks
+                self.blocks["constant", number] = op.attrs["value"].array.reshape(-1).view(np.uint8)
+        self.moved: dict[Value, int] = {}  # rows of scans: bytes from the slot
+        self.given: dict[Value, Array] = {}  # rows of tapes
+
+    def run(self) -> tuple[Array, ...]:
+        function = self.plan.function
+        self.region(function.body, [])
+        for k, value in self.plan.result_copies:
+            self.blocks["result", k][...] = self.read(value).reshape(-1).view(np.uint8)
+        assert [a.tobytes() for a in self.arguments] == self.kept, "an argument was written to"
+        blocks = [self.blocks["result", k] for k in range(len(function.results))]
+        return tuple(b.view(v.type.dtype).reshape(v.type.shape) for b, v in zip(blocks, function.results, strict=True))
+
+    # ------------------------------------------------------------------ memory
+
+    def span(self, value: Value) -> Span:
+        slot: Slot = self.plan.slots[value]
+        assert slot.offset % 64 == 0
+        first = slot.offset + self.moved.get(value, 0)
+        return slot.space, slot.number, first, first + value.type.nbytes
+
+    def read(self, value: Value) -> Array:
+        if value in self.given:
+            return self.given[value]
+        space, number, first, stop = self.span(value)
+        block = self.blocks[space, number]
+        assert stop <= block.size, f"{value!r} lies outside of {space} {number}"
+        return block[first:stop].copy().view(value.type.dtype).reshape(value.type.shape)
+
+    def write(self, value: Value, array: Array) -> None:
+        space, number, first, stop = self.span(value)
+        assert space in ("arena", "stack", "result"), f"{value!r} is written to {space}"
+        data = np.ascontiguousarray(array, value.type.dtype).reshape(-1).view(np.uint8)
+        self.blocks[space, number][first:stop] = data
+
+    def poison(self, alive: Sequence[Span]) -> None:
+        """Overwrite all scratch memory that none of `alive` covers."""
+        for (space, number), block in self.blocks.items():
+            if space in ("arg", "constant"):
+                continue
+            free = np.ones(block.size, np.bool_)
+            for where, index, first, stop in alive:
+                if (where, index) == (space, number):
+                    free[first:stop] = False
+            block[free] = POISON
+
+    # ------------------------------------------------------------------ regions
+
+    def region(self, region: Region, outer: Sequence[Span]) -> None:
+        """Run the ops of a region; `outer` is memory that must outlive it."""
+        last = {v: k for k, op in enumerate(region.ops) for v in op.operands}
+        last.update(dict.fromkeys(region.results, len(region.ops)))
+        known = [p for p in region.params if p not in self.given]
+        for k, op in enumerate(region.ops):
+            behind = [*outer, *(self.span(v) for v in known if last.get(v, -1) > k)]
+            self.check_overlap(op)
+            self.step(op, behind)
+            known += op.results
+            self.poison([*outer, *(self.span(v) for v in known if last.get(v, -1) > k)])
+
+    def step(self, op: Op, behind: Sequence[Span]) -> None:
+        if op.name == "constant":
+            return
+        if op.name == "reshape":
+            self.copy(op.results[0], op.operands[0])
+        elif op.name == "if":
+            self.conditional(op, behind)
+        elif op.name == "scan":
+            self.scan(op, behind)
+        elif op.name == "while":
+            self.loop(op, behind)
+        else:
+            results = evaluate_op(op, [self.read(v) for v in op.operands])
+            for value, array in zip(op.results, results, strict=True):
+                self.write(value, array)
+
+    def enter(self, region: Region, operands: Sequence[Value]) -> None:
+        for param, operand in zip(region.params, operands, strict=True):
+            if operand in self.given:
+                self.given[param] = self.given[operand]
+                continue
+            self.moved[param] = self.moved.get(operand, 0)
+            assert self.span(param) == self.span(operand), "a parameter lives elsewhere than its operand"
+
+    def copy(self, target: Value, source: Value) -> None:
+        if source in self.given or self.span(target) != self.span(source):
+            self.write(target, self.read(source).reshape(target.type.shape))
+
+    def conditional(self, op: Op, behind: Sequence[Span]) -> None:
+        region = op.regions[0 if bool(self.read(op.operands[0])) else 1]
+        self.enter(region, op.operands[1:])
+        self.region(region, behind)
+        for target, source in zip(op.results, region.results, strict=True):
+            self.copy(target, source)
+
+    # ------------------------------------------------------------------ loops
+
+    def scan(self, op: Op, behind: Sequence[Span]) -> None:
+        (body,), length, carries = op.regions, op.attrs["length"], op.attrs["carries"]
+        dynamic = length < 0
+        turns = int(self.read(op.operands[0])) if dynamic else length
+        operands = op.operands[1:] if dynamic else op.operands
+        initial, scanned = operands[:carries], operands[carries : carries + op.attrs["scanned"]]
+        constants = operands[carries + len(scanned) :]
+        stacked: list[list[Array]] = [[] for _ in body.results[carries:]]
+        tapes = {v: read_tape(self.read(v)) for v in scanned} if dynamic else {}
+        for target, source in zip(op.results[:carries], initial, strict=True):
+            self.copy(target, source)
+        kept = [*behind, *(self.span(v) for v in (*scanned, *constants) if v not in self.given)]
+        kept += [self.span(v) for v in op.results[carries:]]
+        for turn in range(turns - 1, -1, -1) if op.attrs["reverse"] else range(turns):
+            params = iter(body.params)
+            self.enter_carried(params, op.results[:carries], body)
+            for param, operand in zip(params, scanned, strict=False):
+                self.enter_row(param, operand, turn, tapes)
+                if param is body.params[carries + len(scanned) - 1]:
+                    break
+            for param, operand in zip(body.params[carries + len(scanned) :], constants, strict=True):
+                self.pass_on(param, operand)
+            if not dynamic:
+                self.place_stacked(op, body, turn)
+            self.region(body, kept)
+            self.stack(op, body, turn, stacked)
+            self.hand_on(op.results[:carries], body.results[:carries])
+        if dynamic:
+            for result, column in zip(op.results[carries:], stacked, strict=True):
+                self.write(result, write_tape(column[::-1] if op.attrs["reverse"] else column))
+
+    def enter_carried(self, params: Any, results: Sequence[Value], body: Region) -> None:
+        for result in results:
+            param = next(params)
+            assert self.plan.slots[param] == self.plan.slots[result], "a carried value has no place of its own"
+
+    def enter_row(self, param: Value, operand: Value, turn: int, tapes: Any) -> None:
+        if tapes:
+            self.given[param] = np.asarray(tapes[operand][turn])
+        elif operand in self.given:
+            self.given[param] = self.given[operand][turn]
+        else:
+            assert self.plan.slots[param] == self.plan.slots[operand]
+            self.moved[param] = self.moved.get(operand, 0) + turn * param.type.nbytes
+
+    def pass_on(self, param: Value, operand: Value) -> None:
+        if operand in self.given:
+            self.given[param] = self.given[operand]
+        else:
+            self.moved[param] = self.moved.get(operand, 0)
+            assert self.span(param) == self.span(operand)
+
+    def place_stacked(self, op: Op, body: Region, turn: int) -> None:
+        carries = op.attrs["carries"]
+        for result, value in zip(op.results[carries:], body.results[carries:], strict=True):
+            if self.plan.slots[value] == self.plan.slots[result]:
+                assert value.op is not None
+                self.moved[value] = self.moved.get(result, 0) + turn * value.type.nbytes
+
+    def stack(self, op: Op, body: Region, turn: int, columns: list[list[Array]]) -> None:
+        carries = op.attrs["carries"]
+        for result, value, column in zip(op.results[carries:], body.results[carries:], columns, strict=True):
+            if op.attrs["length"] < 0:
+                assert value in self.given or self.plan.slots[value] != self.plan.slots[result]
+                column.append(self.read(value))
+                continue
+            self.write_row(result, turn, value)
+
+    def write_row(self, result: Value, turn: int, value: Value) -> None:
+        space, number, first, _ = self.span(result)
+        first += turn * value.type.nbytes
+        data = np.ascontiguousarray(self.read(value)).reshape(-1).view(np.uint8)
+        self.blocks[space, number][first : first + value.type.nbytes] = data
+
+    def hand_on(self, targets: Sequence[Value], sources: Sequence[Value]) -> None:
+        """The copies at the end of a turn, in the worst order: each is made from memory as the others left it."""
+        for target, source in reversed(list(zip(targets, sources, strict=True))):
+            self.copy(target, source)
+
+    def loop(self, op: Op, behind: Sequence[Span]) -> None:
+        condition, body = op.regions
+        carries = op.attrs["carries"]
+        carried, constants = op.results[:carries], op.operands[carries:]
+        for target, source in zip(carried, op.operands[:carries], strict=True):
+            self.copy(target, source)
+        columns: list[list[Array]] = [[] for _ in body.results[carries:]]
+        kept = [*behind, *(self.span(v) for v in constants if v not in self.given)]
+        turns = 0
+        while True:
+            for region in (condition, body):
+                self.enter_carried(iter(region.params), carried, region)
+                for param, operand in zip(region.params[carries:], constants, strict=True):
+                    self.pass_on(param, operand)
+            self.region(condition, [*kept, *(self.span(v) for v in carried)])
+            if not bool(self.read(condition.results[0])):
+                break
+            self.region(body, kept)
+            for value, column in zip(body.results[carries:], columns, strict=True):
+                column.append(self.read(value))
+            self.hand_on(carried, body.results[:carries])
+            turns += 1
+        if columns:
+            self.write(op.results[carries], np.asarray(turns))
+            for result, column in zip(op.results[carries + 1 :], columns, strict=True):
+                self.write(result, write_tape(column))
+
+    # ------------------------------------------------------------------ in place
+
+    def check_overlap(self, op: Op) -> None:
+        """Results share memory with operands only where the op reads no element after it has written it."""
+        if op.name == "constant" or (op.regions and op.name != "kernel"):
+            return
+        for k, result in enumerate(op.results):
+            for number, operand in enumerate(op.operands):
+                if operand in self.given or not _meet(self.span(result), self.span(operand)):
+                    continue
+                assert self.span(result) == self.span(operand), f"{op.name} reads what it overwrites in part"
+                assert op.name == "reshape" or _is_in_place(op, number, k), f"{op.name} reads what it has overwritten"
+            for other in op.results[:k]:
+                assert not _meet(self.span(result), self.span(other)), "two results share memory"
+
+
+def _is_in_place(op: Op, number: int, k: int) -> bool:
+    if op.name in WRITES_A_PART:
+        return number == 0 and op.operands.count(op.operands[0]) == 1
+    if op.name != "kernel":
+        return False
+    store = op.attrs["stores"][k]
+    loads = [load for load in op.attrs["loads"] if load.operand == number]
+    computed = any(inner.attrs["operand"] == number for inner in op.regions[0].ops if inner.name == "load_at")
+    return store.kind == "store" and not computed and all(ld.at == store.at and not ld.bounds for ld in loads)
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one[:2] == other[:2] and one[2] < other[3] and other[2] < one[3]
+
+
+def _poisoned(nbytes: int) -> Array:
+    return np.full(nbytes, POISON, np.uint8)
