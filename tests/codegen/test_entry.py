@@ -328,6 +328,30 @@ def test_the_lock_is_released_and_what_lists_hold_is_kept_alive() -> None:
     assert (sys.getrefcount(x), sys.getrefcount(y)) == before
 
 
+def test_what_lists_hold_is_given_back_whatever_becomes_of_the_call() -> None:
+    large = 1 << 17
+    signature = signature_of(
+        [ListOf((array_arg(), number_arg(Kind.INT, dtype="i8")))], TupleOf((array_result((large,)), array_result(())))
+    )
+    kernel = """define i64 @kernel(ptr %args, ptr %results, ptr %arena) {
+  %at = getelementptr ptr, ptr %args, i64 1
+  %from = load ptr, ptr %at
+  %status = load i64, ptr %from
+  ret i64 %status
+}"""
+    huge = signature_of([ListOf((array_arg(),))], TupleOf((array_result((large,)), array_result((1 << 45,)))))
+    too_large = build(huge, kernel)
+    compiled = build(signature, kernel)
+    x = np.arange(3.0)
+    before = sys.getrefcount(x)
+    for _ in range(20):
+        assert len(compiled.invoke([x, 0])) == 2
+        assert compiled.invoke([x, 4]).status == 4
+        with pytest.raises(MemoryError):
+            too_large.invoke([x])
+    assert sys.getrefcount(x) == before
+
+
 def test_calls_leak_no_reference() -> None:
     node = DictOf(("w", "b"), (array_arg(), ListOf((number_arg(), TupleOf((array_arg(),))))))
     result = TupleOf((number_result(), ListOf((array_result(),)), DictOf(("k",), (Static(0),))))
