@@ -97,12 +97,8 @@ def erf_tail(z: mpf) -> mpf:
     return mp.erf(root) / root - 1
 
 
-ERFCX_CENTRE = 4.0
-
-
-def erfcx_of_ratio(t: mpf) -> mpf:
-    x = ERFCX_CENTRE * (1 + t) / (1 - t)
-    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+def erfcx(x: mpf) -> mpf:
+    return mp.exp(x * x) * mp.erfc(x)
 
 
 # Interval 0 ends at 2.5 / 2.95; from there on x * 2.95 - 2 rounds to the number of the interval.
@@ -226,23 +222,14 @@ FITS: tuple[Fit | Pieces, ...] = (
         7,
         5,
     ),
-    Fit(
+    Pieces(
         "ERFCX",
-        "(1 + 2 x) exp(x**2) erfc(x) with t = (x - 4) / (x + 4), 0 <= x <= 27.4",
-        erfcx_of_ratio,
-        (-1, 0.7453),
-        lambda t: 1 / erfcx_of_ratio(t),
-        24,
-        0,
-    ),
-    Fit(
-        "ERFCX_SHORT",
-        "the same for 0 <= x <= 10.2",
-        erfcx_of_ratio,
-        (-1, 0.4367),
-        lambda t: 1 / erfcx_of_ratio(t),
-        0,
-        9,
+        "exp(x**2) erfc(x) for 0 <= x < 30, four intervals in each octave of x + 2",
+        erfcx,
+        tuple((2 ** (k // 4 + 1) * (1 + k % 4 / mpf(4)) - 2, 2 ** (k // 4 + 1) * (1 + (k % 4 + 1) / mpf(4)) - 2) for k in range(16)),
+        None,
+        14,
+        8,
     ),
     Pieces(
         "ERF",

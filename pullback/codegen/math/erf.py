@@ -1,14 +1,33 @@
-"""erf: one polynomial for each of 16 intervals."""
+"""erf and erfc: one polynomial for each of 16 intervals."""
 
 from __future__ import annotations
 
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
-from pullback.codegen.math.kit import at_least, at_most, copysign, fabs, format_of, horner, lookup, to_bits
+from pullback.codegen.math.exp import LIMITS, LOG2E
+from pullback.codegen.math.kit import (
+    Exponent,
+    Pair,
+    at_least,
+    at_most,
+    constant,
+    copysign,
+    fabs,
+    fast_two_sum,
+    format_of,
+    horner,
+    lookup,
+    polynomial,
+    round_to_exponent,
+    scale_by,
+    to_bits,
+    two_product,
+)
 
 INTERVALS_PER_UNIT = 2.95  # of ERF_INTERVALS in tools/fit_table.py
 FIRST_ENDS = 2.5 / INTERVALS_PER_UNIT
 ONE_FROM = 5.93
+ZERO_FROM = {"double": 27.3, "float": 10.1}
 
 
 def erf(b: FunctionBuilder, x: V) -> V:
@@ -21,3 +40,39 @@ def erf(b: FunctionBuilder, x: V) -> V:
     first = b.fcmp("olt", size, FIRST_ENDS)
     argument = b.select(first, b.fmul(t, t), t)
     return copysign(b, b.fma(t, horner(b, argument, q), b.select(first, t, value)), x)
+
+
+def erfc(b: FunctionBuilder, x: V) -> V:
+    """exp(-x**2) erfcx(|x|), either factor as a pair; taken from 2 for negative x."""
+    name = format_of(x).name
+    size = at_most(b, fabs(b, x), ZERO_FROM[name])
+    gauss, exponent = exp_of_minus_square(b, size)
+    other = erfcx_pair(b, size)
+    product = two_product(b, gauss.hi, other.hi)
+    lo = b.fma(gauss.hi, other.lo, b.fma(gauss.lo, other.hi, product.lo))
+    value = scale_by(b, b.fadd(product.hi, lo), exponent)
+    return b.select(b.fcmp("olt", x, 0.0), b.rfsub(2.0, value), value)
+
+
+def exp_of_minus_square(b: FunctionBuilder, x: V) -> tuple[Pair, Exponent]:
+    """exp(-x**2) as a pair near 1 and a power of two."""
+    limits = LIMITS[format_of(x).name]
+    square = two_product(b, x, x)
+    minus = b.fneg(square.hi)
+    exponent = round_to_exponent(b, minus, LOG2E)
+    first = b.fma(exponent.n, -limits.ln2_hi, minus)
+    lost = b.fsub(b.fmul(exponent.n, -limits.ln2_lo), square.lo)
+    r = fast_two_sum(b, first, lost)  # `first` is either zero or larger than what both products lost
+    lead = fast_two_sum(b, constant(x, 1.0), r.hi)
+    tail = b.fma(b.fmul(r.hi, r.hi), polynomial(b, r.hi, c.EXP_TAIL), lead.lo)
+    return Pair(lead.hi, b.fma(r.lo, lead.hi, tail)), exponent
+
+
+def erfcx_pair(b: FunctionBuilder, x: V) -> Pair:
+    """exp(x**2) erfc(x) for 0 <= x < 30."""
+    fmt = format_of(x)
+    quarters = b.lshr(to_bits(b, b.fadd(x, 2.0)), fmt.mantissa - 2)
+    index = b.sub(quarters, fmt.bits_of(2.0) >> (fmt.mantissa - 2))
+    centre, value, *q = lookup(b, c.ERFCX[fmt.name], index, x)
+    t = b.fsub(x, centre)
+    return fast_two_sum(b, value, b.fmul(t, horner(b, t, q)))

@@ -157,16 +157,21 @@ def write_log(b: FunctionBuilder) -> None:
     b.ret(patch_log_ends(b, x, result))
 
 
-def log_of_pair(b: FunctionBuilder, x: Pair, doublings: V | None) -> V:
-    """log((hi + lo) 2**doublings) for positive normal `hi`; accurate near 1 if `lo` is accurate."""
+def split_sum(b: FunctionBuilder, x: Pair) -> tuple[V, V, V]:
+    """k, f and f_lo with hi + lo = (1 + f + f_lo) 2**k, for positive normal `hi`."""
     fmt = format_of(x.hi)
     parts = split(b, x.hi)
     # 2**-k; what a number near the largest has lost is nothing
     exponent = b.intrinsic("smax", b.rsub(2 * fmt.bias, parts.raw), 0)
     lost = b.fmul(x.lo, from_bits(b, b.shl(exponent, fmt.mantissa)))
     f = fast_two_sum(b, b.fsub(parts.m, 1.0), lost)
-    k = parts.k if doublings is None else b.fadd(parts.k, doublings)
-    return log_of_parts(b, k, f.hi, f.lo)
+    return parts.k, f.hi, f.lo
+
+
+def log_of_pair(b: FunctionBuilder, x: Pair, doublings: V | None) -> V:
+    """log((hi + lo) 2**doublings) for positive normal `hi`; accurate near 1 if `lo` is accurate."""
+    k, f, f_lo = split_sum(b, x)
+    return log_of_parts(b, k if doublings is None else b.fadd(k, doublings), f, f_lo)
 
 
 def log1p(b: FunctionBuilder, x: V) -> V:
@@ -230,16 +235,27 @@ def log_in_base(b: FunctionBuilder, x: V, base: Base) -> V:
 
 def log_of_positive(b: FunctionBuilder, x: V, base: Base, power: V | None) -> V:
     """The logarithm of a positive normal number times 2**power, exact for powers of two in base 2."""
-    name = format_of(x).name
     parts = split(b, x)
     k = parts.k if power is None else b.fadd(parts.k, power)
-    f = b.fsub(parts.m, 1.0)
+    return in_base(b, k, b.fsub(parts.m, 1.0), None, base)
+
+
+def in_base(b: FunctionBuilder, k: V, f: V, f_lo: V | None, base: Base) -> V:
+    """The logarithm of (1 + f + f_lo) 2**k."""
+    name = format_of(f).name
     (scale_hi, scale_lo), (two_hi, two_lo) = base.inverse[name], base.of_two[name]
-    log = fast_two_sum(b, f, b.fneg(log_correction(b, f, None)))
-    product = two_product(b, log.hi, constant(x, scale_hi))
+    correction = log_correction(b, f, None)
+    log = fast_two_sum(b, f, b.fneg(correction) if f_lo is None else b.fsub(f_lo, correction))
+    product = two_product(b, log.hi, constant(f, scale_hi))
     total = fast_two_sum(b, b.fmul(k, two_hi), product.hi)
     rest = b.fma(log.hi, scale_lo, b.fma(log.lo, scale_hi, product.lo))
     return b.fadd(total.hi, b.fadd(total.lo, b.fma(k, two_lo, rest)))
+
+
+def log2_of_1p(b: FunctionBuilder, x: V) -> V:
+    """log2(1 + x) for 0 <= x <= 1 or NaN."""
+    parts = split_sum(b, two_sum(b, constant(x, 1.0), x))
+    return b.select(b.fcmp("uno", x, x), x, in_base(b, *parts, TWO))
 
 
 def patch_log1p_ends(b: FunctionBuilder, x: V, result: V) -> V:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.math import arc, erf, exp, hyperbolic, log, modulo, pow, roots, trig
+from pullback.codegen.math import arc, erf, exp, hyperbolic, log, logsum, modulo, pow, roots, trig
 
 Emitter = Callable[..., V]
 
@@ -44,7 +44,7 @@ FUNCTIONS = (
     MathFunction("tan", 1, trig.tan, (1.0, 1.0), "numpy.tan"),
     MathFunction("log2", 1, log.log2, (1.0, 1.0), "numpy.log2"),
     MathFunction("log10", 1, log.log10, (1.0, 1.0), "numpy.log10"),
-    MathFunction("power", 2, pow.pow, (1.0, 1.0), "numpy.power"),
+    MathFunction("pow", 2, pow.pow, (1.0, 1.0), "numpy.power"),
     MathFunction("cbrt", 1, roots.cbrt, (1.0, 1.0), "numpy.cbrt"),
     MathFunction("hypot", 2, roots.hypot, (1.0, 1.0), "numpy.hypot"),
     MathFunction("sinh", 1, hyperbolic.sinh, (1.0, 1.0), "numpy.sinh"),
@@ -57,10 +57,13 @@ FUNCTIONS = (
     MathFunction("arctan", 1, arc.arctan, (1.0, 1.0), "numpy.arctan"),
     MathFunction("arctan2", 2, arc.arctan2, (1.0, 1.0), "numpy.arctan2"),
     MathFunction("fmod", 2, modulo.fmod, (0.0, 0.0), "numpy.fmod"),
-    MathFunction("remainder", 2, modulo.remainder, (0.5, 0.5), "numpy.remainder"),
+    MathFunction("mod", 2, modulo.remainder, (0.5, 0.5), "numpy.remainder"),
     MathFunction("floor_divide", 2, modulo.floor_divide, (1.0, 1.0), "numpy.floor_divide"),
     MathFunction("nextafter", 2, modulo.nextafter, (0.0, 0.0), "numpy.nextafter"),
     MathFunction("erf", 1, erf.erf, (1.0, 1.0), "scipy.special.erf"),
+    MathFunction("erfc", 1, erf.erfc, (1.1, 1.1), "scipy.special.erfc"),
+    MathFunction("logaddexp", 2, logsum.logaddexp, (2.0, 2.0), "numpy.logaddexp"),
+    MathFunction("logaddexp2", 2, logsum.logaddexp2, (2.0, 2.0), "numpy.logaddexp2"),
 )
 
 MATH: Mapping[str, MathFunction] = MappingProxyType({function.name: function for function in FUNCTIONS})
