@@ -85,7 +85,7 @@ class Options:
     dump: tuple[str, ...] = _option((), "PASS+...", _names, "print the IR after these passes; `all` for every pass")
     dump_dir: str = _option("", "DIR", _path, "write dumps and reproducer files to this folder, not to the terminal")
     html: str = _option("", "FILE", _path, "write one page with the IR after each pass, side by side")
-    skip: tuple[str, ...] = _option((), "NAME+...", _names, "leave out these passes or rewrite rules (optional ones)")
+    skip: tuple[str, ...] = _option((), "NAME+...", _names, "leave out these passes or rewrite rules")
     limit: int | None = _option(
         None, "N", _count(0),
         "make the first N rewrites only; halving N finds the rewrite that breaks a result (`pullback bisect`)",

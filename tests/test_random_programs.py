@@ -13,6 +13,7 @@ from pullback.ir.text import print_function
 from pullback.ir.verify import verify
 from pullback.passes.base import Context, Pass
 from pullback.passes.pipeline import optimise, passes_by_name
+from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.random_programs import (
     GENERATED,
     NOT_GENERATED,
@@ -21,7 +22,6 @@ from tests.random_programs import (
     functions,
     random_function,
 )
-from tests.tolerance import disagreement, evaluate_with_tolerance
 
 PASSES = passes_by_name()
 RELAXED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

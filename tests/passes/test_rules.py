@@ -1,6 +1,7 @@
 """Every rewrite rule: fires on its cases, not on its counter-examples, and both sides are the same numbers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from pullback.ir.interpret import interpret
 from pullback.ir.opdef import Reduce, View
 from pullback.ir.ops import OPS
 from pullback.ir.text import print_function
-from pullback.ir.types import parse_type
+from pullback.ir.types import TensorType, parse_type
 from pullback.ir.verify import verify
 from pullback.passes.base import Context
 from pullback.passes.dce import EliminateDead
@@ -42,8 +43,21 @@ def apply(rule: Rule, function: Function) -> Function:
     return Simplify(rules=(rule,)).run(function, Context.of(Options(fast=rule.kind == "fast")))
 
 
+EXTREMES = (1e300, -1e300, 1e-320, -2.3e-308, 3e38, 1e-45, np.inf, 0.1)
+
+
+def extreme(type: TensorType, rng: np.random.Generator) -> Any:
+    """Numbers at which products overflow or become denormal."""
+    with np.errstate(all="ignore"):
+        return np.asarray(rng.choice(EXTREMES, type.shape)).astype(type.dtype) if type.is_float else sample(type, rng)
+
+
 def compare(rule: Rule, before: Function, after: Function) -> None:
-    draws = (sample,) if rule.kind == "fast" else (sample, sample_special, sample_special, sample_special)
+    draws = {
+        "exact": (sample, sample_special, sample_special, sample_special, extreme, extreme),
+        "reduction": (sample, sample_special, sample_special),
+        "fast": (sample,),
+    }[rule.kind]
     rng = np.random.default_rng(7)
     for draw in draws:
         arguments = [draw(t, rng) for t in before.param_types]

@@ -39,7 +39,9 @@ def _sub_negated(r: Rewriter, op: Op) -> Value | None:
 def _both_negated(r: Rewriter, op: Op) -> Value | None:
     x, y = op.operands
     lhs, rhs = made_by(x, "neg"), made_by(y, "neg")
-    return r.emit(op.name, lhs.operands[0], rhs.operands[0]) if lhs is not None and rhs is not None else None
+    if lhs is None or rhs is None or (op.name == "div" and _kind(op) == "c"):
+        return None
+    return r.emit(op.name, lhs.operands[0], rhs.operands[0])
 
 
 def _negated_constant(r: Rewriter, op: Op) -> Value | None:
@@ -129,7 +131,7 @@ SIGNS: tuple[Rule, ...] = (
         "(-x) * (-y) -> x * y; likewise div",
         ("mul", "div"),
         _both_negated,
-        "The signs cancel before anything is rounded.",
+        "The signs cancel before anything is rounded. Not in complex quotients: a zero part may change its sign.",
         (
             case(lambda f, x, y: (-x) * (-y), F, F),
             case(lambda f, x, y: (-x) / (-y), F, F),
