@@ -1,6 +1,6 @@
 """Every stage, in order. The only module that knows them all.
 
-    traced -> (differentiated by the front end) -> optimised -> planned -> LLVM -> object code -> loaded
+traced -> (differentiated by the front end) -> optimised -> planned -> LLVM -> object code -> loaded
 """
 
 import sys
@@ -242,5 +242,3 @@ def _support_object(name: str, layout: Layout) -> SupportObject:
     if cache:
         cache.put(key, support_to_bytes(made))
     return made
-
-

@@ -21,9 +21,9 @@ def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_si
 
     Parameters
     ----------
-    in_axes : the axis of each positional argument that holds the rows (a number for all, or a tuple with one entry for each argument; an
-        entry may be a container like the argument); None: the argument is shared by all rows. Keyword arguments have
-        their rows along axis 0
+    in_axes : the axis of each positional argument that holds the rows (a number for all, or a tuple with one entry for
+        each argument; an entry may be a container like the argument); None: the argument is shared by all rows. Keyword
+        arguments have their rows along axis 0
     out_axes : where the rows go in the results, in the same way; None for results that are the same for all rows
     axis_size : number of rows, needed only if all of `in_axes` is None
 
@@ -111,7 +111,7 @@ def _children(spec: Any) -> list[Any]:
 
 
 def _row_count(call: Call, axes: Sequence[int | None], axis_size: int | None) -> int:
-    sizes = {}
+    sizes: dict[int, str] = {}
     for k, (leaf, axis) in enumerate(zip(call.leaves, axes, strict=True)):
         if isinstance(leaf, Spec) and axis is not None:
             sizes.setdefault(leaf.type.shape[axis], f"argument {call.tree.paths()[k]} of type {leaf.type}")

@@ -114,8 +114,7 @@ def as_argnums(argnums: Any, what: str = "argnums") -> tuple[Argnum, ...]:
             found.append(operator.index(item))
         except TypeError:
             raise ArgumentError(
-                f"{what} must be an int, an argument name, or a tuple of those, got {argnums!r} "
-                f"({type(item).__name__})"
+                f"{what} must be an int, an argument name, or a tuple of those, got {argnums!r} ({type(item).__name__})"
             ) from None
     return tuple(found)
 

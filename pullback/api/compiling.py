@@ -22,7 +22,9 @@ def jit(fun: Callable[..., Any], *, static_argnums: Argnums = (), static_argname
     -------
     A function of the same arguments and results. Results are fresh arrays; arguments are never written to.
     """
-    statics = frozenset([*as_argnums(static_argnums, "static_argnums"), *as_argnums(static_argnames, "static_argnames")])
+    statics = frozenset(
+        [*as_argnums(static_argnums, "static_argnums"), *as_argnums(static_argnames, "static_argnames")]
+    )
 
     def stage(call: Call) -> Staged:
         return stage_plain(fun, call)
@@ -47,4 +49,3 @@ def ops_before_and_after(function: Any, *args: Any, **kwargs: Any) -> dict[str, 
     log, options = driver.Log(), current_options()
     driver.planned(driver.optimised(lower(function, *args, **kwargs).function, options, log), options, log)
     return dict(log.ops)
-

@@ -50,10 +50,7 @@ class Path:
 
     def _call_copied(self, call: Call) -> Any:
         """For arrays that native code does not take as they are (strided, read from another byte order): copied."""
-        if self.shape.direct:
-            values = _in_signature_order(call, self.shape)
-        else:
-            values = self._flat(call)
+        values = _in_signature_order(call, self.shape) if self.shape.direct else self._flat(call)
         specs = self.shape.signature.arg_leaves()
         arrays = [np.asarray(v).astype(s.type.dtype, copy=False) for v, s in zip(values, specs, strict=True)]
         status, results = self.compiled.run(arrays)
@@ -131,7 +128,8 @@ class Specialisation:
         return outcome
 
     def _other_path(self, path: Path, guard: int, tried: set[int]) -> Path | None:
-        """A path that agrees up to `guard` and differs there: the tree of decisions, walked from the last agreed one."""
+        """A path that agrees up to `guard` and differs there: the tree of decisions, walked from the last agreed
+        one."""
         agreed = path.expected[:guard]
         for other in self.paths:
             if id(other) in tried or other.expected[:guard] != agreed or len(other.expected) <= guard:
@@ -179,9 +177,9 @@ def path_limit_error(function: Any, paths: Sequence[Path], limit: int) -> PathLi
             counts.setdefault(guard.loc, set()).add(guard.expected)
     loc = max(counts, key=lambda at: len(counts[at]), default=None)
     return PathLimitError(
-        f"{function!r} took more than {limit} different Python paths for arguments of one type; the decision at {loc} had "
-        f"{len(counts.get(loc, ()))} different outcomes. Write it with pullback.cond or pullback.while_loop (or np.where), or "
-        "raise the bound with PULLBACK=paths=N"
+        f"{function!r} took more than {limit} different Python paths for arguments of one type; the decision at {loc} "
+        f"had {len(counts.get(loc, ()))} different outcomes. Write it with pullback.cond or pullback.while_loop (or "
+        "np.where), or raise the bound with PULLBACK=paths=N"
     )
 
 
@@ -191,8 +189,8 @@ def path_limit_error(function: Any, paths: Sequence[Path], limit: int) -> PathLi
 class Transformed(NativeFunction):
     """A function made by `grad`, `jit` and the like.
 
-    Called with arrays it runs compiled code, made once for each combination of argument types and structure. Called while another
-    function is being traced it becomes a part of that trace.
+    Called with arrays it runs compiled code, made once for each combination of argument types and structure. Called
+    while another function is being traced it becomes a part of that trace.
     """
 
     def __init__(

@@ -37,8 +37,8 @@ def grad(
 
     Returns
     -------
-    A function of the same arguments that gives the gradient: of the shape, dtype and container of the argument (a tuple of
-    such for a tuple `argnums`), with `has_aux` a pair (gradient, aux). Integer leaves of a container get None.
+    A function of the same arguments that gives the gradient: of the shape, dtype and container of the argument (a tuple
+    of such for a tuple `argnums`), with `has_aux` a pair (gradient, aux). Integer leaves of a container get None.
 
     Raises
     ------
@@ -104,7 +104,12 @@ def stage_gradient(
     if with_value and value.kind == "static":
         value = Output("scalar", 0)
     gradients = {k: gradient_output(spec(call, k), first + n) for n, k in enumerate(leaves)}
-    parts = tuple([_gradient_tree(call, argnum, span, gradients) for argnum, span in zip(locate(fun, call, argnums), spans, strict=True)])
+    parts = tuple(
+        [
+            _gradient_tree(call, argnum, span, gradients)
+            for argnum, span in zip(locate(fun, call, argnums), spans, strict=True)
+        ]
+    )
     result: Any = parts if as_tuple else parts[0]
     if with_value:
         head: Any = Leaf(value)
@@ -163,20 +168,23 @@ def _split_output(fun: Callable[..., Any], traced: Traced, has_aux: bool) -> tup
     if not has_aux:
         if traced.out_tree.kind != "leaf":
             raise NonScalarOutputError(
-                f"grad needs a scalar output, but {name} gives a container of {traced.out_tree.size} leaves; return the "
-                "scalar alone, or (scalar, aux) with has_aux=True; for several outputs use jacobian or vjp"
+                f"grad needs a scalar output, but {name} gives a container of {traced.out_tree.size} leaves; return "
+                "the scalar alone, or (scalar, aux) with has_aux=True; for several outputs use jacobian or vjp"
             )
         return traced.outputs[0], None
     if traced.out_tree.kind != "tuple" or len(traced.out_tree.children) != 2:
         raise ArgumentError(f"with has_aux=True {name} must give a pair (scalar, aux), it gives {traced.out_tree!r}")
     head, rest = traced.out_tree.children
     if head.kind != "leaf":
-        raise NonScalarOutputError(f"the first output of {name} must be a scalar, it is a container of {head.size} leaves")
+        raise NonScalarOutputError(
+            f"the first output of {name} must be a scalar, it is a container of {head.size} leaves"
+        )
     return traced.outputs[0], as_container(traced.outputs[1:], rest)
 
 
 def _floating_scalar(fun: Callable[..., Any], function: Function, value: Output, holomorphic: bool) -> Function:
-    """The function, its first result checked to be a scalar that has a gradient; an integer constant becomes floating."""
+    """The function, its first result checked to be a scalar that has a gradient; an integer constant becomes
+    floating."""
     name = getattr(fun, "__name__", "the function")
     if value.kind == "static":
         raise NonScalarOutputError(f"grad needs a numeric scalar output, but {name} gives {value.value!r}")
@@ -188,7 +196,8 @@ def _floating_scalar(fun: Callable[..., Any], function: Function, value: Output,
         )
     if type_.is_complex and not holomorphic:
         raise NonScalarOutputError(
-            f"grad needs a real scalar output, but {name} gives {type_}; take np.real or np.abs of it, or pass holomorphic=True"
+            f"grad needs a real scalar output, but {name} gives {type_}; take np.real or np.abs of it, or pass "
+            "holomorphic=True"
         )
     if holomorphic and not type_.is_complex:
         raise NonScalarOutputError(f"holomorphic=True needs a complex output, but {name} gives {type_}")

@@ -1,4 +1,5 @@
-"""jacrev, jacfwd, jacobian, hessian: all derivatives of array-valued functions, by batched sweeps in one compiled function."""
+"""jacrev, jacfwd, jacobian, hessian: all derivatives of array-valued functions, by batched sweeps in one compiled
+function."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,8 +27,8 @@ def jacrev(
 
     Returns
     -------
-    A function that gives, for output of shape (m, ...) and argument of shape (n, ...), an array (m, ..., n, ...). Containers of outputs
-    and arguments give containers of such arrays: the output's outside, the argument's inside.
+    A function that gives, for output of shape (m, ...) and argument of shape (n, ...), an array (m, ..., n, ...).
+    Containers of outputs and arguments give containers of such arrays: the output's outside, the argument's inside.
 
     Raises
     ------
@@ -148,7 +149,9 @@ def _split(fun: Callable[..., Any], traced: Traced, has_aux: bool) -> tuple[Sequ
 def _check_outputs(fun: Callable[..., Any], traced: Traced, outputs: Sequence[Output], holomorphic: bool) -> None:
     types = [traced.function.results[o.index].type for o in outputs if _has_derivative(traced.function, o)]
     if not types:
-        raise ArgumentError(f"{_name(fun)} gives no floating or complex array, so it has no Jacobian; cast its output to float")
+        raise ArgumentError(
+            f"{_name(fun)} gives no floating or complex array, so it has no Jacobian; cast its output to float"
+        )
     if any(t.is_complex for t in types) and not holomorphic:
         raise ArgumentError(
             f"{_name(fun)} gives complex values; differentiate np.real and np.imag of them, or pass holomorphic=True"

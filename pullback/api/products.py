@@ -20,7 +20,6 @@ from pullback.tracer.arguments import Spec
 from pullback.tracer.entry import Output, Traced
 from pullback.tracer.tree import TreeDef, flatten
 
-
 # ------------------------------------------------------------------ jvp
 
 
@@ -66,6 +65,7 @@ def _stage_jvp(fun: Callable[..., Any], call: Call, has_aux: bool) -> Staged:
     pushed = forward(traced.function, [numbers[k] for k in wrt])
     function = _primals_then_tangents(traced, call, pushed, wrt, count)
     values = as_container(traced.outputs, traced.out_tree)
+    result: Any
     main = traced.out_tree.children[0].size if has_aux else len(traced.outputs)
     moved = _tangent_outputs(traced, len(traced.function.results))
     if has_aux:
@@ -98,7 +98,10 @@ def _primals_then_tangents(traced: Traced, call: Call, pushed: Function, wrt: Se
     """`pushed` with a parameter for every traced leaf of (primals, tangents), then the extras."""
     program = Program(traced.function)
     numbers = {leaf: n for n, leaf in enumerate(traced.leaves)}
-    primals = [program.b.param(traced.function.params[numbers[k]].type, traced.function.params[numbers[k]].hint) for k in traced.leaves]
+    primals = [
+        program.b.param(traced.function.params[numbers[k]].type, traced.function.params[numbers[k]].hint)
+        for k in traced.leaves
+    ]
     tangents = {}
     for k in range(count):
         leaf = call.leaves[k + count]
@@ -123,8 +126,7 @@ def _tangent_outputs(traced: Traced, first: int) -> list[Output]:
         if output.kind == "static" or output.index not in inexact:
             found.append(Output("static", value=None))
         else:
-            kind = "array" if output.kind == "array" else "scalar"
-            found.append(Output(kind, first + inexact.index(output.index)))
+            found.append(Output("array" if output.kind == "array" else "scalar", first + inexact.index(output.index)))
     return found
 
 
@@ -141,9 +143,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Returns
     -------
-    `(value, pull)`, with `has_aux` `(value, pull, aux)`. `pull(ct)` takes a cotangent of the structure and shapes of the value and gives a
-    tuple with one gradient for each argument (None for integer leaves). The forward pass runs once, here; `pull` uses
-    what it kept, as often as it is called.
+    `(value, pull)`, with `has_aux` `(value, pull, aux)`. `pull(ct)` takes a cotangent of the structure and shapes of
+    the value and gives a tuple with one gradient for each argument (None for integer leaves). The forward pass runs
+    once, here; `pull` uses what it kept, as often as it is called.
 
     Raises
     ------
@@ -152,7 +154,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     call = make_call(primals, {})
     traced = trace_call(fun, call)
     if has_aux and (traced.out_tree.kind != "tuple" or len(traced.out_tree.children) != 2):
-        raise ArgumentError(f"with has_aux=True the function must give a pair (output, aux), it gives {traced.out_tree!r}")
+        raise ArgumentError(
+            f"with has_aux=True the function must give a pair (output, aux), it gives {traced.out_tree!r}"
+        )
     split = _split_program(traced, call, has_aux)
     forward_part: Transformed = make_transformed(fun, lambda c: _stage_forward(traced, split, c), "vjp")
     value, residuals = forward_part(*primals)
@@ -197,7 +201,13 @@ class Pullback:
     """The function of cotangents that `vjp` gives."""
 
     def __init__(
-        self, fun: Callable[..., Any], traced: Traced, call: Call, split: _Split, residuals: tuple[Any, ...], has_aux: bool
+        self,
+        fun: Callable[..., Any],
+        traced: Traced,
+        call: Call,
+        split: _Split,
+        residuals: tuple[Any, ...],
+        has_aux: bool,
     ) -> None:
         self._traced, self._call, self._split = traced, call, split
         self._residuals = residuals

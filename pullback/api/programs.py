@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-
 from pullback.ir.builder import Builder
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Function, Value
@@ -38,7 +37,8 @@ def only_results(function: Function, numbers: Sequence[int]) -> Function:
 
 
 def basis(f: Emitter, like: Value, at: int, total: int) -> Expr:
-    """Rows of unit vectors of the space of `like`, placed from row `at` on among `total` rows; shape (total, *shape)."""
+    """Rows of unit vectors of the space of `like`, placed from row `at` on among `total` rows; shape (total,
+    *shape)."""
     size = like.type.size
     shape = (total, size)
     rows = f.arange_like(shape, 0)
@@ -57,7 +57,9 @@ def jacobian_rows(function: Function, output: int, wrt: Sequence[int]) -> Functi
     program = Program(function)
     params = program.params(function)
     if size == 0:
-        empty = [program.f.full(function.params[k].type.with_shape((0, *function.params[k].type.shape)), 0) for k in wrt]
+        empty = [
+            program.f.full(function.params[k].type.with_shape((0, *function.params[k].type.shape)), 0) for k in wrt
+        ]
         return program.done("jacobian", [e.value for e in empty])
     flags = [False] * len(params) + [True]
     batched, _ = batch(swept, flags, size)
@@ -140,5 +142,3 @@ def merged(functions: Sequence[Function]) -> Function:
     params = program.params(functions[0])
     results = [value for function in functions for value in program.call(function, params)]
     return program.b.function(functions[0].name, results, "traced", functions[0].source)
-
-

@@ -25,8 +25,8 @@ def current_options() -> Options:
 def options(**changes: Any) -> Iterator[Options]:
     """Change options for a block: ``with pullback.options(verify="each", time=True): ...``.
 
-    The keys are those of the ``PULLBACK`` variable; text is read as there. Functions that are compiled inside use them, in
-    this thread or task only.
+    The keys are those of the ``PULLBACK`` variable; text is read as there. Functions that are compiled inside use them,
+    in this thread or task only.
 
     Raises
     ------

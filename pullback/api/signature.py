@@ -16,7 +16,7 @@ from pullback.tracer.tree import TreeDef
 _KINDS = {float: Kind.FLOAT, int: Kind.INT, bool: Kind.BOOL, complex: Kind.COMPLEX}
 
 
-class Misshapen(Exception):
+class MisshapenError(Exception):
     """A container that native code does not take apart or build."""
 
 
@@ -26,7 +26,8 @@ class Shape:
 
     signature, objects : for the runtime
     function : with its parameters and results in the order of the signature
-    direct : the signature is that of the user's call; else it takes the traced leaves and the extras as positional arguments
+    direct : the signature is that of the user's call; else it takes the traced leaves and the extras as positional
+        arguments
     built : the runtime builds the user's result; else it gives a flat tuple
     """
 
@@ -59,7 +60,7 @@ def shape_of_call(call: Call, staged: Staged) -> Shape:
     if direct:
         try:
             args = tuple(_arg_nodes(call, types, numbers, order, slots))
-        except Misshapen:
+        except MisshapenError:
             direct, slots, order = False, _Slots(), []
     if not direct:
         order = list(range(len(types)))
@@ -78,7 +79,9 @@ def _arg_kinds(spec: Spec) -> tuple[Kind, ...]:
     return (Kind.SCALAR,) if spec.scalar else (Kind.ARRAY,)
 
 
-def _arg_nodes(call: Call, types: Sequence[Any], numbers: dict[int, int], order: list[int], slots: _Slots) -> list[Node]:
+def _arg_nodes(
+    call: Call, types: Sequence[Any], numbers: dict[int, int], order: list[int], slots: _Slots
+) -> list[Node]:
     leaf = 0
     nodes = []
     for child in call.tree.children[0].children:
@@ -118,11 +121,11 @@ def _container(tree: TreeDef, items: tuple[Node, ...], slots: _Slots) -> Node:
         case "dict":
             keys = tuple([tree.keys[k] for k in tree.order])
             if any(type(k) is not str for k in keys):
-                raise Misshapen
+                raise MisshapenError
             return DictOf(keys, items)
         case type() as cls if issubclass(cls, tuple):
             return TupleOf(items, slots.add(cls))
-    raise Misshapen
+    raise MisshapenError
 
 
 def _result(staged: Staged, slots: _Slots) -> tuple[Node, list[int], bool]:
@@ -131,7 +134,7 @@ def _result(staged: Staged, slots: _Slots) -> tuple[Node, list[int], bool]:
     order: list[int] = []
     try:
         node = _result_node(staged.out_tree, iter(staged.outputs), staged.function, order, slots)
-    except Misshapen:
+    except MisshapenError:
         del slots.objects[start:]
         used = [o for o in staged.outputs if o.kind != "static"]
         order = [o.index for o in used]
@@ -156,7 +159,8 @@ def _result_node(tree: TreeDef, outputs: Any, function: Function, order: list[in
 
 
 def _unsorted_dict(tree: TreeDef, outputs: Any, function: Function, order: list[int], slots: _Slots) -> Node:
-    """Leaves come by sorted key, the dict has another order: build the children, then put their results in that order."""
+    """Leaves come by sorted key, the dict has another order: build the children, then put their results in that
+    order."""
     parts: list[tuple[Node, list[int]]] = []
     for child in tree.children:
         own: list[int] = []

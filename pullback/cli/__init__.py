@@ -49,7 +49,9 @@ def _bench(arguments: list[str]) -> int:
     try:
         bench = importlib.import_module("benchmarks")
     except ImportError:
-        sys.stderr.write("pullback: the benchmarks are in a checkout of the project, not in the package; run this there\n")
+        sys.stderr.write(
+            "pullback: the benchmarks are in a checkout of the project, not in the package; run this there\n"
+        )
         return 2
     return int(bench.main(arguments))
 
@@ -89,7 +91,9 @@ def _add_dump(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     dump.add_argument("--values", help="the arguments as Python expressions, for functions that branch on them")
     dump.add_argument("--grad", action="store_true", help="value and gradient, not the function alone")
     dump.add_argument("--argnums", default="0", help="which arguments to differentiate in: 0, or w, or 0,2")
-    dump.add_argument("--stage", default="optimised", choices=("traced", "adjoint", "optimised", "kernels", "llvm", "asm"))
+    dump.add_argument(
+        "--stage", default="optimised", choices=("traced", "adjoint", "optimised", "kernels", "llvm", "asm")
+    )
     dump.add_argument("--after", metavar="PASS", help="print the program after this pass")
     dump.add_argument("--diff", action="store_true", help="what each pass changed")
     dump.add_argument("--html", metavar="FILE", help="write one page with a column for each pass")

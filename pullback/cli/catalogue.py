@@ -18,7 +18,9 @@ def ops(options: argparse.Namespace) -> int:
     if options.name:
         if options.name not in OPS:
             close = difflib.get_close_matches(options.name, OPS, 3)
-            raise UsageError(f"no op is named {options.name!r}" + (f"; did you mean {' or '.join(close)}?" if close else ""))
+            raise UsageError(
+                f"no op is named {options.name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+            )
         print(describe(OPS[options.name]), end="")
         return 0
     rows = Table(box=None, pad_edge=False)

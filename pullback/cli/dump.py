@@ -2,6 +2,7 @@
 
 import argparse
 import html
+import os
 from typing import Any
 
 from pullback import driver
@@ -15,8 +16,8 @@ from pullback.config import Options
 from pullback.ir.graph import Function
 from pullback.ir.text import print_function
 from pullback.passes.base import Context
-from pullback.passes.pipeline import passes_by_name
 from pullback.passes.pipeline import optimise as run_pipeline
+from pullback.passes.pipeline import passes_by_name
 from pullback.passes.views import to_dot
 
 
@@ -38,8 +39,18 @@ def dump(options: argparse.Namespace) -> int:
         with open(options.dot, "w", encoding="utf-8") as out:
             out.write(to_dot(_function_at(staged.function, options, settings)))
         return 0
-    show(with_sources(text) if options.stage not in ("llvm", "asm") else text, options.color)
+    if options.stage not in ("llvm", "asm"):
+        text = short_paths(with_sources(text), options.target)
+    show(text, options.color)
     return 0
+
+
+def short_paths(text: str, target: str) -> str:
+    """Source locations without the folder of the file that was named."""
+    path = os.path.abspath(target.rpartition(":")[0])
+    return text.replace(path + ":", os.path.basename(path) + ":").replace(
+        target.rpartition(":")[0] + ":", os.path.basename(path) + ":"
+    )
 
 
 def stage_of(options: argparse.Namespace) -> tuple[Staged, Call]:

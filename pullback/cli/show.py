@@ -31,8 +31,9 @@ def _lines_with_sources(lines: list[str]) -> Iterator[str]:
         place = (match[1], int(match[2])) if match else last
         if match and place != last:
             source = linecache.getline(*place).strip() if place else ""
-            if source:
-                yield f"  // {place[1]:>4} | {source}" if place else source
+            indent = line[: len(line) - len(line.lstrip())]
+            if source and place:
+                yield f"{indent}// {place[1]} | {source}"
         last = place
         yield line
 

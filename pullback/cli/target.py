@@ -79,7 +79,9 @@ def sample_arrays(types: tuple[TensorType, ...], seed: int = 0) -> list[np.ndarr
         elif t.dtype.kind in "iu":
             arrays.append(np.asarray(rng.integers(0, 4, t.shape)).astype(t.dtype))
         elif t.dtype.kind == "c":
-            arrays.append(np.asarray(rng.uniform(0.5, 1.5, t.shape) + 1j * rng.uniform(0.5, 1.5, t.shape)).astype(t.dtype))
+            arrays.append(
+                np.asarray(rng.uniform(0.5, 1.5, t.shape) + 1j * rng.uniform(0.5, 1.5, t.shape)).astype(t.dtype)
+            )
         else:
             arrays.append(np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(t.dtype))
     return arrays

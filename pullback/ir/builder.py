@@ -48,7 +48,8 @@ class Builder:
         return self.add(opdef, operands, Attrs(attrs) if attrs else NO_ATTRS, regions).results[0]
 
     def copy(self, op: Op, operands: Iterable[Value], regions: tuple[Region, ...] | None = None) -> Op:
-        """Append `op` again with other operands (of the same types) at its own source line; types are not inferred anew."""
+        """Append `op` again with other operands (of the same types) at its own source line; types are not inferred
+        anew."""
         new = Op(
             op.opdef,
             tuple(operands),

@@ -33,7 +33,8 @@ class Location(NamedTuple):
 
 
 class Literal:
-    """The value of a `constant`: a read-only array, hashed and compared by dtype, shape and bytes (so -0.0 is not 0.0)."""
+    """The value of a `constant`: a read-only array, hashed and compared by dtype, shape and bytes (so -0.0 is not
+    0.0)."""
 
     __slots__ = ("_key", "array")
 

@@ -17,7 +17,7 @@ def interpret(function: Function, arguments: Sequence[Any]) -> tuple[Array, ...]
     Raises
     ------
     ArgumentError : an argument has another dtype or shape.
-    GuardFailed, NumericalError : as the function's guards and checks say.
+    GuardFailedError, NumericalError : as the function's guards and checks say.
     """
     params = function.params
     if len(arguments) != len(params):

@@ -32,9 +32,9 @@ class Load(NamedTuple):
 class Store(NamedTuple):
     """A result: where the body's value goes.
 
-    kind : `store` writes element `at`, each once, the whole result; the others accumulate into element `at` over the loop
-        axes that `at` does not use (sum and prod in the type's arithmetic, max and min with NaN winning, any and all of
-        bools), and each element of the result belongs to exactly one index of the axes that it does use.
+    kind : `store` writes element `at`, each once, the whole result; the others accumulate into element `at` over the
+        loop axes that `at` does not use (sum and prod in the type's arithmetic, max and min with NaN winning, any and
+        all of bools), and each element of the result belongs to exactly one index of the axes that it does use.
     """
 
     kind: StoreKind

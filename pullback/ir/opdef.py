@@ -135,8 +135,8 @@ class Scalar:
 class View:
     """Moves elements without computing: becomes index arithmetic in a kernel.
 
-    `access(op, index)` takes the result's index (one affine expression for each result axis) and says which element of which
-    operand it is, under which bounds; outside all bounds the element is zero.
+    `access(op, index)` takes the result's index (one affine expression for each result axis) and says which element of
+    which operand it is, under which bounds; outside all bounds the element is zero.
     """
 
     access: "Callable[[Op, tuple[Any, ...]], tuple[Access, ...]]"

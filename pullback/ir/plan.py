@@ -45,8 +45,8 @@ class Plan:
 
     - `if`: the parameters have the operands' slots.
     - `scan`, `while`: a carried value has the slot of the op's result all along, parameters of both regions of a
-      `while` included. An operand in another slot is copied there before the first turn. At the end of each turn what is
-      stacked or taped is copied first, then the carried values that the body gives in other slots, in any order.
+      `while` included. An operand in another slot is copied there before the first turn. At the end of each turn what
+      is stacked or taped is copied first, then the carried values that the body gives in other slots, in any order.
       Constants have the operands' slots.
     - A scanned parameter has the slot of the whole operand, and stands for the row of the turn. A stacked result of the
       body that has the slot of the op's result is made in the row of the turn; another one is copied there. With tapes,

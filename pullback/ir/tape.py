@@ -1,5 +1,6 @@
-"""Tapes in the interpreter. A tape holds one record for each turn of a loop whose length is known only when it runs; in the IR
-it is an i64[] handle, in native code a growing buffer that is freed when the function returns."""
+"""Tapes in the interpreter. A tape holds one record for each turn of a loop whose length is known only when it runs; in
+the IR it is an i64[] handle, in native code a growing buffer that is freed when the function returns. Handle 0 is the
+tape whose records are all zero, however many are read."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ def tape_store() -> Iterator[None]:
     if _STORE.get() is not None:
         yield
         return
-    token = _STORE.set([])
+    token = _STORE.set([()])  # number 0 is never written
     try:
         yield
     finally:
@@ -32,8 +33,10 @@ def write_tape(records: Sequence[Array]) -> Array:
     return np.asarray(len(store) - 1, np.int64)
 
 
-def read_tape(handle: Array) -> Sequence[Array]:
-    return _store()[int(handle)]
+def read_tape(handle: Array, turns: int, zero: Array) -> Sequence[Array]:
+    """The records of a tape; of the zero tape, `turns` times `zero`."""
+    number = int(handle)
+    return _store()[number] if number else [zero] * turns
 
 
 def _store() -> list[Sequence[Array]]:

@@ -12,8 +12,9 @@ BODY_ONLY = frozenset({"index", "within", "load_at"})
 def verify(function: Function) -> None:
     """Raise VerifyError, naming the op and the user's line, if an invariant is broken.
 
-    Checked: every operand is defined before its use in the same region; no value is defined twice; results have the types that the
-    op's rule infers; attributes are those of the record; regions are as many as the record names; ops are legal in the stage.
+    Checked: every operand is defined before its use in the same region; no value is defined twice; results have the
+    types that the op's rule infers; attributes are those of the record; regions are as many as the record names; ops
+    are legal in the stage.
     """
     if function.stage not in STAGES:
         raise VerifyError(f"{function.name}: unknown stage {function.stage!r}; one of {', '.join(STAGES)}")

@@ -186,7 +186,8 @@ SIGN = elementwise(
     NUMBER,
     np.sign,
     Custom(_sign_vjp, _sign_jvp),
-    "-1, 0 or 1, with derivative 0; NaN stays. For complex z it is z/|z|, 0 at 0, whose derivative turns along the circle.",
+    "-1, 0 or 1, with derivative 0; NaN stays. For complex z it is z/|z|, 0 at 0, whose derivative turns along the "
+    "circle.",
 )
 FLOOR = elementwise(
     "floor", 1, FLOAT, np.floor, STEP, "Largest integer not above x. Derivative 0.", algebra=Algebra(idempotent=True)

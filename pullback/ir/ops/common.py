@@ -139,7 +139,8 @@ def elementwise(
     lower: Scalar | None = None,
     algebra: Algebra = PLAIN,
 ) -> OpDef:
-    """The record of an elementwise op without attributes; by default NumPy's name and a call of the math function so named."""
+    """The record of an elementwise op without attributes; by default NumPy's name and a call of the math function so
+    named."""
     return OpDef(
         name=name,
         arity=arity,

@@ -61,7 +61,7 @@ def _guard_infer(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> tup
     return ()
 
 
-class GuardFailed(Exception):
+class GuardFailedError(Exception):
     """The interpreter met a guard that is not as traced."""
 
     def __init__(self, index: int) -> None:
@@ -71,14 +71,14 @@ class GuardFailed(Exception):
 
 def _guard_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Array, ...]:
     if int(args[0]) != op.attrs["expected"]:
-        raise GuardFailed(op.attrs["index"])
+        raise GuardFailedError(op.attrs["index"])
     return ()
 
 
 def _effect_batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) -> tuple[Expr, ...]:
     raise TypeRuleError(
-        f"a Python branch or conversion at {op.loc} depends on a batched value, so the rows of the batch may differ there; "
-        "use np.where, or pullback.cond on each row"
+        f"a Python branch or conversion at {op.loc} depends on a batched value, so the rows of the batch may differ "
+        "there; use np.where, or pullback.cond on each row"
     )
 
 

@@ -43,8 +43,8 @@ FFT = OpDef(
     batch=_batch,
     lower=Library("fft"),
     algebra=PLAIN,
-    doc="sum over k of x[k] exp(-2 pi i j k / n) along the last axis, exp(+2 pi i ...) with `inverse`; never scaled. The matrix of "
-    "the transform is symmetric, so it is its own transpose.",
+    doc="sum over k of x[k] exp(-2 pi i j k / n) along the last axis, exp(+2 pi i ...) with `inverse`; never scaled. "
+    "The matrix of the transform is symmetric, so it is its own transpose.",
 )
 
 FOURIER = (FFT,)

@@ -80,8 +80,8 @@ GATHER = OpDef(
     batch=_gather_batch,
     lower=Library("gather"),
     algebra=PLAIN,
-    doc="Elements of x at `idx` along `axis`: the axis is replaced by the axes of idx. Indices are in 0..n-1 (others are "
-    "clamped; a `check` reports them). Its transpose is scatter_add: repeated indices accumulate.",
+    doc="Elements of x at `idx` along `axis`: the axis is replaced by the axes of idx. Indices are in 0..n-1 (others "
+    "are clamped; a `check` reports them). Its transpose is scatter_add: repeated indices accumulate.",
 )
 
 
@@ -167,7 +167,8 @@ SCATTER = OpDef(
     batch=_scatter_batch,
     lower=Library("scatter"),
     algebra=PLAIN,
-    doc="base with the places `idx` along `axis` replaced by updates; of repeated indices the last wins, and gets the gradient.",
+    doc="base with the places `idx` along `axis` replaced by updates; of repeated indices the last wins, and gets the "
+    "gradient.",
 )
 
 

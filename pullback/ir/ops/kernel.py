@@ -194,8 +194,9 @@ KERNEL = _planned(
     None,
     {"space": "ints", "loads": "loads", "stores": "stores"},
     _infer_kernel,
-    "A loop nest over `space`. Each body parameter is an element read as its load says, each body result goes where its store "
-    "says. Stores of kind sum, prod, max, min, any and all accumulate over the axes that their position does not use.",
+    "A loop nest over `space`. Each body parameter is an element read as its load says, each body result goes where "
+    "its store says. Stores of kind sum, prod, max, min, any and all accumulate over the axes that their position does "
+    "not use.",
 )
 INDEX = _planned("index", 0, {"axis": "int"}, _infer_index, "The loop index of an axis of the kernel around it.")
 WITHIN = _planned(

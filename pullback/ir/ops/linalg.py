@@ -1,7 +1,8 @@
 """Factorisations and solves, over any leading batch axes. NumPy's linalg functions are compositions of these.
 
-Derivatives are stated for the gradient that pairs with tangents conjugated (`g`), which is how the formulas are published;
-`_conj` turns cotangents, which pair without conjugation, into that and back. For real matrices it does nothing.
+Derivatives are stated for the gradient that pairs with tangents conjugated (`g`), which is how the formulas are
+published; `_conj` turns cotangents, which pair without conjugation, into that and back. For real matrices it does
+nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -372,8 +373,9 @@ EIGH = _linalg(
     _matrix_infer("eigh", lambda a: (tensor_real(a).with_shape(a.shape[:-1]), a)),
     lambda op, args, run: _numeric("eigh", op, lambda: tuple(np.linalg.eigh(args[0]))),
     Custom(_eigh_vjp, _eigh_jvp),
-    "Eigenvalues, increasing, and orthonormal eigenvectors (columns) of a Hermitian matrix; the lower triangle is read. Between "
-    "equal eigenvalues the derivative of the vectors is taken as 0: finite, and right where the function is smooth.",
+    "Eigenvalues, increasing, and orthonormal eigenvectors (columns) of a Hermitian matrix; the lower triangle is "
+    "read. Between equal eigenvalues the derivative of the vectors is taken as 0: finite, and right where the function "
+    "is smooth.",
 )
 
 
@@ -466,8 +468,8 @@ SVD = _linalg(
     _matrix_infer("svd", _svd_types, square=False),
     _svd_evaluate,
     Custom(_svd_vjp, _svd_jvp),
-    "Thin singular value decomposition A = U diag(s) Vh, s decreasing. Between equal singular values the derivative of the vectors "
-    "is taken as 0, and 1/s as 0 where s is 0.",
+    "Thin singular value decomposition A = U diag(s) Vh, s decreasing. Between equal singular values the derivative of "
+    "the vectors is taken as 0, and 1/s as 0 where s is 0.",
 )
 
 

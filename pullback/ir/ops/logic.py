@@ -155,7 +155,8 @@ CAST = OpDef(
     batch=batch_elementwise,
     lower=Scalar(lambda s, op, x: s.cast(x, op.attrs["dtype"])),
     algebra=PLAIN,
-    doc="Conversion as `astype`; complex to real keeps the real part. Derivative: the cotangent converted back; 0 through integers.",
+    doc="Conversion as `astype`; complex to real keeps the real part. Derivative: the cotangent converted back; 0 "
+    "through integers.",
 )
 
 REAL = elementwise(

@@ -1,7 +1,8 @@
 """Loops: `scan` (a known number of turns, or one known when it starts) and `while`.
 
-Both carry values from turn to turn. A loop whose number of turns is not static keeps what it stacks in tapes: i64[] handles, one
-record a turn. The reverse of a `while` is a dynamic `scan` over its tapes, and the reverse of that is one again.
+Both carry values from turn to turn. A loop whose number of turns is not static keeps what it stacks in tapes: i64[]
+handles, one record a turn. The reverse of a `while` is a dynamic `scan` over its tapes, and the reverse of that is one
+again.
 """
 
 from collections.abc import Sequence
@@ -66,7 +67,10 @@ def _scan_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Array
     turns = int(args[0]) if dynamic else length
     rest = list(args[1:] if dynamic else args)
     carry, scanned, constants = _split(rest, carries, op.attrs["scanned"])
-    rows = [read_tape(a) for a in scanned] if dynamic else scanned
+    rows: Sequence[Sequence[Array] | Array] = scanned
+    if dynamic:
+        given = types_of(body.params[carries : carries + len(scanned)])
+        rows = [read_tape(a, turns, np.zeros(t.shape, t.dtype)) for a, t in zip(scanned, given, strict=True)]
     stacked: list[list[Array]] = [[] for _ in body.results[carries:]]
     order = range(turns - 1, -1, -1) if op.attrs["reverse"] else range(turns)
     for turn in order:
@@ -98,9 +102,10 @@ SCAN = OpDef(
     batch=structured_batch,
     lower=Control("scan"),
     algebra=PLAIN,
-    doc="`length` turns of the body, which takes carries, one row of each scanned operand, and constants, and gives the next carries "
-    "and rows to stack. Operands: carries, scanned, constants. With length -1 the number of turns is a first operand (i64[]) and "
-    "scanned and stacked values are tapes. `reverse` runs from the last row to the first.",
+    doc="`length` turns of the body, which takes carries, one row of each scanned operand, and constants, and gives "
+    "the next carries and rows to stack. Operands: carries, scanned, constants. With length -1 the number of turns is "
+    "a first operand (i64[]) and scanned and stacked values are tapes; handle 0 is a tape of zeros. `reverse` runs "
+    "from the last row to the first.",
     regions=("body",),
 )
 
@@ -149,8 +154,9 @@ WHILE = OpDef(
     batch=structured_batch,
     lower=Control("while"),
     algebra=PLAIN,
-    doc="The body as long as the condition holds. Operands: carries, constants; both regions take all of them, the body gives the "
-    "next carries. What it gives behind them is taped: then the results go on with the number of turns and one tape each.",
+    doc="The body as long as the condition holds. Operands: carries, constants; both regions take all of them, the "
+    "body gives the next carries. What it gives behind them is taped: then the results go on with the number of turns "
+    "and one tape each.",
     regions=("cond", "body"),
 )
 

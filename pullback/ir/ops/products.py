@@ -109,8 +109,8 @@ DOT_GENERAL = OpDef(
     batch=_batch,
     lower=Library("dot_general"),
     algebra=PLAIN,
-    doc="Sum of products over the axis pairs `contract`; `batch` pairs run along. Result axes: batch, free of x, free of y. "
-    "float16 is summed in float32.",
+    doc="Sum of products over the axis pairs `contract`; `batch` pairs run along. Result axes: batch, free of x, free "
+    "of y. float16 is summed in float32.",
 )
 
 PRODUCTS = (DOT_GENERAL,)

@@ -147,7 +147,8 @@ PROD = _reduction(
     "iufc",
     np.prod,
     Custom(_prod_vjp, _prod_jvp),
-    "Product over `axes`; 1 of no elements. The derivative is the product of the others, without division: exact with zeros.",
+    "Product over `axes`; 1 of no elements. The derivative is the product of the others, without division: exact with "
+    "zeros.",
     numpy=("prod",),
 )
 
@@ -195,8 +196,8 @@ def _extremum(name: str, function: Callable[..., Any], word: str) -> OpDef:
         "biuf",
         function,
         Custom(_extremum_vjp, _extremum_jvp),
-        f"{word} over `axes`; NaN if any is. Ties share the derivative equally (`ties` equal), each gets all of it (all), "
-        "or the first does (first).",
+        f"{word} over `axes`; NaN if any is. Ties share the derivative equally (`ties` equal), each gets all of it "
+        "(all), or the first does (first).",
         ties=True,
         needs_elements=True,
     )
@@ -367,7 +368,8 @@ CUMPROD = _scan(
 
 
 def _running_source(f: Emitter, op: Op, x: Expr, out: Expr) -> Expr:
-    """For each position the index where its running extremum stands: the last one that set a new extremum (or the first)."""
+    """For each position the index where its running extremum stands: the last one that set a new extremum (or the
+    first)."""
     axis, n = op.attrs["axis"], x.shape[op.attrs["axis"]]
     back = op.attrs["reverse"]
     place = f.arange_like(x.shape, axis)

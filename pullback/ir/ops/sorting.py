@@ -77,8 +77,8 @@ SORT = OpDef(
     batch=_batch,
     lower=Library("sort"),
     algebra=PLAIN,
-    doc="All operands reordered along `axis` so that the first is increasing; stable, NaN last. With an iota as second operand, "
-    "its second result is argsort. Ties keep their order, and each input its own derivative.",
+    doc="All operands reordered along `axis` so that the first is increasing; stable, NaN last. With an iota as second "
+    "operand, its second result is argsort. Ties keep their order, and each input its own derivative.",
 )
 
 SORTING = (SORT,)

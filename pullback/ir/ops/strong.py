@@ -1,5 +1,5 @@
-"""`strong_mul`: the product in which a zero on the left is final. Differentiation uses it where a masked cotangent meets
-a partial that may be infinite or NaN, and where a partial is itself a mask."""
+"""`strong_mul`: the product in which a zero on the left is final. Differentiation uses it where a masked cotangent
+meets a partial that may be infinite or NaN, and where a partial is itself a mask."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -58,7 +58,8 @@ BROADCAST = OpDef(
     batch=_broadcast_batch,
     lower=View(lambda op, index: (Access(0, tuple(index[d] for d in op.attrs["dims"])),)),
     algebra=PLAIN,
-    doc="Copies along new axes; axis k of the operand is axis `dims[k]` of the result. Its transpose is `sum` over the new axes.",
+    doc="Copies along new axes; axis k of the operand is axis `dims[k]` of the result. Its transpose is `sum` over the "
+    "new axes.",
 )
 
 
