@@ -1,39 +1,80 @@
-"""Write the generated parts of the documentation: the op table of docs/ir.md.
+"""Write the generated parts of the documentation: the op table of docs/ir.md and the programs in docs/architecture.md.
 
     python tools/make_docs.py            write
     python tools/make_docs.py --check    exit status 1 if something is not up to date
+
+A code block is generated when the comment line above it says what it holds: `<!-- dump STAGE -->` or `<!-- file PATH -->`.
 """
 
+import contextlib
+import io
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from pullback.ir.describe import table  # noqa: E402  # the package beside this folder
+from pullback.cli import main as command_line  # noqa: E402  # the package beside this folder
+from pullback.ir.describe import table  # noqa: E402
 from pullback.ir.ops import ALL_OPS  # noqa: E402
 
-MARK = "## Ops\n"
+EXAMPLE = "docs/examples/model.py"
+OPS_HEADING = "## Ops\n"
+_BLOCK = re.compile(r"(<!-- (?P<kind>dump|file|command) (?P<what>[^>]+) -->\n```[a-z]*\n).*?(\n```)", re.DOTALL)
 
 
-def ir_page(old: str) -> str:
-    """docs/ir.md with the op table made anew; what stands above the heading is kept."""
-    head = old.partition(MARK)[0]
-    return f"{head}{MARK}\n{table(ALL_OPS)}"
+def command_output(arguments: list[str]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = command_line(arguments)
+    if status:
+        raise SystemExit(f"pullback {' '.join(arguments)} gave status {status}")
+    return out.getvalue().rstrip("\n")
+
+
+def content(kind: str, what: str) -> str:
+    """What belongs into a generated block."""
+    if kind == "file":
+        return (ROOT / what).read_text(encoding="utf-8").rstrip("\n")
+    target = [f"{ROOT / EXAMPLE}:loss", "--args", "f64[4,3], f64[3]", "--argnums", "0,1", "--no-color"]
+    if kind == "dump":
+        gradient = [] if what == "traced" else ["--grad"]
+        return command_output(["dump", *target, *gradient, "--stage", what])
+    return command_output(what.split())
+
+
+def with_blocks(text: str) -> str:
+    """The page with each generated block made anew."""
+    return _BLOCK.sub(lambda m: m[1] + content(m["kind"], m["what"]) + m[4], text)
+
+
+def ir_page(text: str) -> str:
+    """docs/ir.md with the op table made anew; what stands above its heading is kept."""
+    return f"{text.partition(OPS_HEADING)[0]}{OPS_HEADING}\n{table(ALL_OPS)}"
+
+
+PAGES: dict[str, Callable[[str], str]] = {
+    "docs/ir.md": ir_page,
+    "docs/architecture.md": with_blocks,
+    "README.md": with_blocks,
+}
 
 
 def main(arguments: list[str]) -> int:
-    path = ROOT / "docs" / "ir.md"
-    old = path.read_text(encoding="utf-8")
-    new = ir_page(old)
-    if old == new:
-        return 0
-    if "--check" in arguments:
-        print(f"{path} is not up to date; run python tools/make_docs.py")
-        return 1
-    path.write_text(new, encoding="utf-8")
-    print(f"wrote {path}")
-    return 0
+    stale = []
+    for name, make in PAGES.items():
+        path = ROOT / name
+        old = path.read_text(encoding="utf-8")
+        new = make(old)
+        if old != new:
+            stale.append(name)
+            if "--check" not in arguments:
+                path.write_text(new, encoding="utf-8")
+    if stale:
+        print(("not up to date: " if "--check" in arguments else "wrote ") + ", ".join(stale))
+    return 1 if stale and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
