@@ -17,10 +17,10 @@ def active_values(region: Region, params: Flags, results: Flags, rules: Rules) -
 
 def reached_values(region: Region, params: Flags, rules: Rules) -> set[Value]:
     """Values that depend on a flagged parameter through a differentiable path."""
-    reached = {p for p, on in zip(region.params, params, strict=True) if on and p.type.is_inexact}
+    reached = {p for p, on in zip(region.params, params, strict=True) if on}
     for op in region.ops:
         if not reached.isdisjoint(op.operands):
-            reached.update(_inexact(op.results, _reached_results(op, reached, rules)))
+            reached.update(_reached_results(op, reached, rules))
     return reached
 
 
@@ -46,11 +46,14 @@ def linked_operands(op: Op) -> Sequence[int]:
             return range(len(op.operands))
 
 
-def _reached_results(op: Op, reached: set[Value], rules: Rules) -> Flags:
+def _reached_results(op: Op, reached: set[Value], rules: Rules) -> list[Value]:
+    """Floating and complex results; of loops also tapes (integer handles) of such values."""
     if isinstance(op.opdef.derivative, Structured):
-        return rules[op.name].reaches(op, [v in reached for v in op.operands], rules)
-    hit = any(op.operands[k] in reached for k in linked_operands(op))
-    return (hit,) * len(op.results)
+        flags = rules[op.name].reaches(op, [v in reached for v in op.operands], rules)
+        return [v for v, on in zip(op.results, flags, strict=True) if on]
+    if any(op.operands[k] in reached for k in linked_operands(op)):
+        return [v for v in op.results if v.type.is_inexact]
+    return []
 
 
 def _needed_operands(op: Op, needed: set[Value], rules: Rules) -> Iterable[Value]:
@@ -59,6 +62,3 @@ def _needed_operands(op: Op, needed: set[Value], rules: Rules) -> Iterable[Value
         return [v for v, on in zip(op.operands, flags, strict=True) if on]
     return [op.operands[k] for k in linked_operands(op)]
 
-
-def _inexact(values: Sequence[Value], flags: Flags) -> list[Value]:
-    return [v for v, on in zip(values, flags, strict=True) if on and v.type.is_inexact]

@@ -6,6 +6,7 @@ from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.opdef import Structured
 from pullback.passes.structured import Flags, Rules
+from pullback.passes.tapes import tape_params
 
 
 def batch_region(
@@ -66,3 +67,15 @@ def _check_rows(f: Emitter, op: Op, pred: Expr, batched: bool, where: Expr) -> t
 def with_rows(f: Emitter, x: Expr, has: bool, size: int) -> Expr:
     """`x` with a leading axis of `size`: as it is, or copied along a new one."""
     return x if has else f.broadcast_to(x, (size, *x.shape), range(1, x.ndim + 1))
+
+
+def row_params(f: Emitter, op: Op, region: Region, batched: Flags, size: int) -> list[Expr]:
+    """Parameters like those of a region of `op`, with the axis where `batched` says so.
+
+    A handle has no axis itself: its tape's records have.
+    """
+    handles = [any(column) for column in zip(*(tape_params(r) for r in op.regions), strict=True)]
+    return [
+        f.wrap(f.b.param(p.type.with_shape((size, *p.type.shape)) if has and not handle else p.type, p.hint))
+        for p, has, handle in zip(region.params, batched, handles, strict=True)
+    ]

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pullback.errors import UnsupportedError
 from pullback.ir.builder import Builder
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.ir.types import TensorType
 from pullback.passes.activity import active_values, needed_values, reached_values
-from pullback.passes.batching import batch_region, with_rows
+from pullback.passes.batching import batch_region, row_params, with_rows
 from pullback.passes.emitter import RuleEmitter
 from pullback.passes.facts import Facts
 from pullback.passes.marks import predict_marks
 from pullback.passes.partition import Partition, partition
+from pullback.passes.region_vjp import RegionVjp, region_vjp
 from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
-from pullback.passes.sweep import ReverseSweep
 from pullback.passes.tangents import push_region
+from pullback.passes.tapes import is_tape
 
 MaybeMarked = Marked | None
 
@@ -28,20 +30,20 @@ class Branch(NamedTuple):
     """One differentiated branch.
 
     parts : its forward and backward part
-    gives : for each operand of the branch, whether the backward part gives a cotangent for it
-    slots : for each residual, its place among the residuals that both branches share; None for one that is an operand
+    gives : for each operand of the branch, the mark of the cotangent that the backward part gives, or None
+    slots : for each residual, the result of the forward `if` that it is; None for one that is an operand
     """
 
     parts: Partition
-    gives: tuple[bool, ...]
+    gives: tuple[int | None, ...]
     slots: tuple[int | None, ...]
 
 
 class Saved(NamedTuple):
-    """What the backward part of an `if` needs: the branches, the residuals, which results get a cotangent."""
+    """What the backward part of an `if` needs: the branches, all results of the forward one, which get a cotangent."""
 
     branches: tuple[Branch, ...]
-    residuals: tuple[Value, ...]
+    results: tuple[Value, ...]
     wanted: tuple[bool, ...]
 
 
@@ -84,13 +86,14 @@ class Conditional:
         shared: list[TensorType] = []
         branches = []
         for region in op.regions:
-            parts, gives = _differentiate(op, region, active[1:], marks, wildness, site.rules)
-            branches.append(Branch(parts, gives, _assign(parts, shared)))
+            made = region_vjp(region, active[1:], marks, wildness, site.rules)
+            parts = _split(region, made)
+            branches.append(Branch(parts, made.gives, _assign(parts, len(op.results), shared)))
         regions = tuple(_forward_region(branch, op, shared) for branch in branches)
         new = site.f.b.add(op.opdef, operands, op.attrs, regions)
         count = len(op.results)
         wanted = tuple(mark is not None for mark in marks)
-        return new.results[:count], Saved(tuple(branches), new.results[count:], wanted)
+        return new.results[:count], Saved(tuple(branches), new.results, wanted)
 
     def pull(
         self, site: Site, operands: Sequence[Value], saved: Saved, cts: Sequence[MaybeMarked]
@@ -103,17 +106,16 @@ class Conditional:
         ]
         arguments = operands[1:]
         used = sorted({k for branch in saved.branches for k in branch.parts.from_param if k is not None})
-        gives = _either([branch.gives for branch in saved.branches])
-        passed = [*(arguments[k] for k in used), *saved.residuals, *given]
-        count = len(saved.residuals)
-        regions = tuple(_backward_region(b, passed, used, count, gives, arguments) for b in saved.branches)
-        new = f.b.add(op.opdef, [operands[0], *passed], op.attrs, regions)
+        marks = [_worse(column) for column in zip(*(branch.gives for branch in saved.branches), strict=True)]
+        gives = [mark is not None for mark in marks]
+        slots = sorted({slot for branch in saved.branches for slot in branch.slots if slot is not None})
+        kept = [*(arguments[k] for k in used), *(saved.results[slot] for slot in slots)]
+        regions = tuple(
+            _backward_region(branch, used, slots, [*kept, *given], gives, arguments) for branch in saved.branches
+        )
+        new = f.b.add(op.opdef, [operands[0], *kept, *given], op.attrs, regions)
         gradients = iter(new.results)
-        marks = self.marks(op, [NONE if ct is None else ct.zeros for ct in cts], site.rules)[1:]
-        return [
-            None,
-            *(Marked(f.wrap(next(gradients)), mark) if on else None for on, mark in zip(gives, marks, strict=True)),
-        ]
+        return [None, *(None if mark is None else Marked(f.wrap(next(gradients)), mark) for mark in marks)]
 
     # -------------------------------------------------------------- forward mode
 
@@ -140,10 +142,17 @@ class Conditional:
     ) -> tuple[list[Expr], list[bool]]:
         if batched[0] or where is not None:
             return _both_branches(f, op, args, batched, size, rules, where)
-        have = _either([_batched_results(region, batched[1:], rules, size) for region in op.regions])
-        regions = tuple(_batched_region(region, batched[1:], have, size, rules) for region in op.regions)
+        have = _either([_batched_results(op, region, batched[1:], rules, size) for region in op.regions])
+        regions = tuple(_batched_region(op, region, batched[1:], have, size, rules) for region in op.regions)
         new = f.b.add(op.opdef, [a.value for a in args], op.attrs, regions)
         return [f.wrap(r) for r in new.results], list(have)
+
+
+def _worse(marks: Sequence[int | None]) -> int | None:
+    """The mark of a cotangent that comes from one of the branches, zeros from one that gives none."""
+    if all(mark is None for mark in marks):
+        return None
+    return max(KINK if mark is None else mark for mark in marks)
 
 
 def _either(flags: Sequence[Flags]) -> tuple[bool, ...]:
@@ -153,84 +162,72 @@ def _either(flags: Sequence[Flags]) -> tuple[bool, ...]:
 # ------------------------------------------------------------------ reverse mode
 
 
-def _differentiate(
-    op: Op,
-    region: Region,
-    active: Flags,
-    marks: Sequence[int | None],
-    wildness: Sequence[int],
-    rules: Rules,
-) -> tuple[Partition, tuple[bool, ...]]:
-    """One branch with its gradients, split into what needs no cotangent and what does."""
-    f = RuleEmitter(Builder())
-    arguments = [f.b.param(p.type, p.hint) for p in region.params]
-    cts: list[MaybeMarked] = [
-        Marked(f.wrap(f.b.param(r.type, f"ct{k}")), mark) if mark is not None else None
-        for k, (r, mark) in enumerate(zip(region.results, marks, strict=True))
-    ]
-    facts = Facts(f.b, dict(zip(arguments, wildness, strict=True)))
-    values = active_values(region, active, [mark is not None for mark in marks], rules)
-    sweep = ReverseSweep(f, facts, region, values, [mark or NONE for mark in marks], rules)
-    outputs = sweep.forward(arguments)
-    totals = sweep.backward(cts)
-    gradients = [total.expr.value for total in totals if total is not None]
-    branch = f.b.function(op.name, [*outputs, *gradients])
-    inputs, late = len(arguments), len(branch.params) - len(arguments)
-    parts = partition(
-        branch,
-        [True] * inputs + [False] * late,
-        known_results=[True] * len(outputs) + [False] * len(gradients),
+def _split(region: Region, made: RegionVjp) -> Partition:
+    """A differentiated branch, split into what needs no cotangent and what does. Operands cost nothing to keep."""
+    function, inputs, outputs = made.function, len(region.params), len(region.results)
+    return partition(
+        function,
+        [k < inputs for k in range(len(function.params))],
+        known_results=[k < outputs for k in range(len(function.results))],
         cost=lambda value: 0 if value.op is None else value.type.nbytes,
     )
-    return parts, tuple(total is not None for total in totals)
 
 
-def _assign(parts: Partition, shared: list[TensorType]) -> tuple[int | None, ...]:
-    """A place in `shared` for each residual that is not an operand; `shared` grows where no free place has its type."""
+def _assign(parts: Partition, outputs: int, shared: list[TensorType]) -> tuple[int | None, ...]:
+    """For each residual that is not an operand a result of the forward `if`.
+
+    That is an output, or one of the further results that the branches share; `shared`, their types, grows where none
+    that fits is free.
+    """
+    at_hand = {v: k for k, v in enumerate(parts.known.results[:outputs])}
     free = list(range(len(shared)))
     slots: list[int | None] = []
-    for type, param in zip(parts.residuals, parts.from_param, strict=True):
-        if param is not None:
-            slots.append(None)
+    for value, param in zip(parts.known.results[outputs:], parts.from_param, strict=True):
+        if param is not None or value in at_hand:
+            slots.append(None if param is not None else at_hand[value])
             continue
-        slot = next((k for k in free if shared[k] == type), len(shared))
+        # two tapes do not share a place: where rows of a batch differ, both branches are run
+        slot = next((k for k in free if shared[k] == value.type and value.type.is_inexact), len(shared))
         if slot == len(shared):
-            shared.append(type)
+            shared.append(value.type)
         else:
             free.remove(slot)
-        slots.append(slot)
+        slots.append(outputs + slot)
     return tuple(slots)
 
 
 def _forward_region(branch: Branch, op: Op, shared: Sequence[TensorType]) -> Region:
-    """The branch's outputs, then what it puts into the shared places: its residuals, zeros in the places of the
-    other branch.
-    """
+    """The branch's outputs, then its residuals in the shared places, and zeros in the places of the other branch."""
     f = RuleEmitter(Builder())
     known: Function = branch.parts.known
-    arguments = [f.b.param(p.type, p.hint) for p in known.params]
-    results = f.b.inline(known.body, arguments)
-    outputs, residuals = results[: len(op.results)], results[len(op.results) :]
-    places = {slot: value for slot, value in zip(branch.slots, residuals, strict=True) if slot is not None}
-    filled = [places[k] if k in places else f.full(type, 0).value for k, type in enumerate(shared)]
-    return f.b.region([*outputs, *filled])
+    outputs = len(op.results)
+    results = f.b.inline(known.body, [f.b.param(p.type, p.hint) for p in known.params])
+    places = dict(zip(branch.slots, results[outputs:], strict=True))
+    filled = [places.get(k) or f.full(type, 0).value for k, type in enumerate(shared, outputs)]
+    return f.b.region([*results[:outputs], *filled])
 
 
 def _backward_region(
-    branch: Branch, passed: Sequence[Value], used: Sequence[int], count: int, gives: Flags, arguments: Sequence[Value]
+    branch: Branch,
+    used: Sequence[int],
+    slots: Sequence[int],
+    passed: Sequence[Value],
+    gives: Flags,
+    arguments: Sequence[Value],
 ) -> Region:
-    """Operands that are residuals, shared residuals, cotangents -> the cotangents that either branch gives."""
+    """Operands `used`, results `slots`, cotangents -> the cotangents that either branch gives."""
     f = RuleEmitter(Builder())
     params = [f.b.param(v.type) for v in passed]
     operands = dict(zip(used, params, strict=False))
-    shared, cts = params[len(used) : len(used) + count], params[len(used) + count :]
+    results = dict(zip(slots, params[len(used) :], strict=False))
     residuals = [
-        operands[param] if param is not None else shared[slot or 0]
+        operands[param] if slot is None and param is not None else results[slot or 0]
         for param, slot in zip(branch.parts.from_param, branch.slots, strict=True)
     ]
+    cts = params[len(used) + len(slots) :]
     own = iter(f.b.inline(branch.parts.unknown.body, [*residuals, *cts]))
     gradients = [
-        next(own) if mine else f.full(argument.type, 0).value
+        f.full(argument.type, 0).value if mine is None else next(own)
         for mine, on, argument in zip(branch.gives, gives, arguments, strict=True)
         if on
     ]
@@ -251,7 +248,7 @@ def _tangent_region(
         for p, tan in zip(region.params, tans, strict=True)
     ]
     active = active_values(region, [tan is not None for tan in tans], present, rules)
-    facts = Facts(f.b, dict(zip(arguments, wildness, strict=True)))
+    facts = Facts(f.b.ops, dict(zip(arguments, wildness, strict=True)))
     outputs, pushed = push_region(f, facts, region, arguments, tangents, active, rules)
     tails = [
         (f.full(r.type, 0) if tan is None else tan.expr).value
@@ -264,23 +261,19 @@ def _tangent_region(
 # ------------------------------------------------------------------ batching
 
 
-def _batched_results(region: Region, batched: Flags, rules: Rules, size: int) -> list[bool]:
+def _batched_results(op: Op, region: Region, batched: Flags, rules: Rules, size: int) -> list[bool]:
     f = RuleEmitter(Builder())
-    arguments = [_row_param(f, p, has, size) for p, has in zip(region.params, batched, strict=True)]
-    return batch_region(f, region, arguments, batched, size, rules)[1]
+    return batch_region(f, region, row_params(f, op, region, batched, size), batched, size, rules)[1]
 
 
-def _batched_region(region: Region, batched: Flags, have: Flags, size: int, rules: Rules) -> Region:
+def _batched_region(op: Op, region: Region, batched: Flags, have: Flags, size: int, rules: Rules) -> Region:
     f = RuleEmitter(Builder())
-    arguments = [_row_param(f, p, has, size) for p, has in zip(region.params, batched, strict=True)]
-    results, found = batch_region(f, region, arguments, batched, size, rules)
-    wide = [with_rows(f, r, mine, size) if on else r for r, mine, on in zip(results, found, have, strict=True)]
+    results, found = batch_region(f, region, row_params(f, op, region, batched, size), batched, size, rules)
+    wide = [
+        with_rows(f, r, mine, size) if on and not is_tape(old) else r
+        for r, mine, on, old in zip(results, found, have, op.results, strict=True)
+    ]
     return f.b.region([r.value for r in wide])
-
-
-def _row_param(f: Emitter, param: Value, has: bool, size: int) -> Expr:
-    type = param.type.with_shape((size, *param.type.shape)) if has else param.type
-    return f.wrap(f.b.param(type, param.hint))
 
 
 def _both_branches(
@@ -294,6 +287,22 @@ def _both_branches(
     for region, rows in zip(op.regions, (pred, ~pred), strict=True):
         inside = rows if where is None else rows & where
         results, have = batch_region(f, region, args[1:], batched[1:], size, rules, inside)
-        sides.append([with_rows(f, r, has, size) for r, has in zip(results, have, strict=True)])
-    chosen = [f.select(f.broadcast_to(pred, x.shape, (0,)), x, y) for x, y in zip(*sides, strict=True)]
-    return chosen, [True] * len(chosen)
+        sides.append(list(zip(results, have, strict=True)))
+    chosen = [
+        _made_tape(op, k, x, y) if is_tape(op.results[k]) else (_chosen(f, pred, x, y, size), True)
+        for k, (x, y) in enumerate(zip(*sides, strict=True))
+    ]
+    return [x for x, _ in chosen], [has for _, has in chosen]
+
+
+def _chosen(f: Emitter, pred: Expr, x: tuple[Expr, bool], y: tuple[Expr, bool], size: int) -> Expr:
+    wide, other = with_rows(f, *x, size), with_rows(f, *y, size)
+    return f.select(f.broadcast_to(pred, wide.shape, (0,)), wide, other)
+
+
+def _made_tape(op: Op, number: int, x: tuple[Expr, bool], y: tuple[Expr, bool]) -> tuple[Expr, bool]:
+    """The tape of the branch that makes one; the other gives a tape of zeros, which nobody reads."""
+    then, other = (is_tape(region.results[number]) for region in op.regions)
+    if then and other:
+        raise UnsupportedError(f"tapes of both branches share a result of the if at {op.loc}: it cannot be batched")
+    return x if then else y

@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from pullback.passes.conditional import Conditional
+from pullback.passes.loops import Loop
 from pullback.passes.structured import Rules
 
-RULES: Rules = MappingProxyType({"if": Conditional()})
+RULES: Rules = MappingProxyType({"if": Conditional(), "scan": Loop(), "while": Loop()})

@@ -3,12 +3,11 @@
 Read lazily: only a masked cotangent that meets a partial asks, so functions without masks never pay.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
-from pullback.ir.builder import Builder
 from pullback.ir.graph import Op, Value
 from pullback.ir.opdef import Array, Custom, Partials, Scalar
 
@@ -33,12 +32,12 @@ _MOVES = frozenset(
 
 
 class Facts:
-    """Facts about the values of the region that `builder` builds. `params` is how wild its parameters may be, if more
-    than tame.
+    """Facts about the results of `ops`, a list that may still grow. `params` is how wild other values may be, if not
+    just tame.
     """
 
-    def __init__(self, builder: Builder, params: Mapping[Value, int] = MappingProxyType({})) -> None:
-        self._builder = builder
+    def __init__(self, ops: Sequence[Op], params: Mapping[Value, int] = MappingProxyType({})) -> None:
+        self._ops = ops
         self._seen = 0
         self._wildness: dict[Value, int] = dict(params)
         self._lowest: dict[Value, float] = {}
@@ -48,7 +47,7 @@ class Facts:
         return self._wildness.get(value, TAME)
 
     def _advance(self) -> None:
-        ops = self._builder.ops
+        ops = self._ops
         while self._seen < len(ops):
             op = ops[self._seen]
             self._seen += 1

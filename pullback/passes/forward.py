@@ -31,7 +31,7 @@ def forward(fn: Function, wrt: Sequence[int], *, with_outputs: bool = True) -> F
     wanted = [tangent is not None for tangent in tangents]
     inexact = [r.type.is_inexact for r in fn.results]
     active = active_values(fn.body, wanted, inexact, RULES)
-    outputs, pushed = push_region(f, Facts(f.b), fn.body, arguments, tangents, active, RULES)
+    outputs, pushed = push_region(f, Facts(f.b.ops), fn.body, arguments, tangents, active, RULES)
     derivatives = [
         f.full(r.type, 0) if tan is None else tan.expr
         for r, tan, on in zip(fn.results, pushed, inexact, strict=True)

@@ -40,6 +40,7 @@ def partition(
     *,
     known_results: Sequence[bool] | None = None,
     cost: Callable[[Value], int] = bytes_of,
+    may_go_first: Callable[[Op], bool] = lambda op: True,
 ) -> Partition:
     """Split `fn` by which of its parameters are known first.
 
@@ -47,24 +48,28 @@ def partition(
     ----------
     known_results : which results the known part gives (they must not need an unknown parameter); default: all it can
     cost : what storing a value as a residual costs; the residuals are the cheapest set (`remat`)
+    may_go_first : which ops may be in the known part at all
     """
-    available = _known_values(fn, known)
+    early = _known_ops(fn, known, may_go_first)
+    available = {p for p, on in zip(fn.params, known, strict=True) if on}
+    available.update(r for op in early for r in op.results)
     gives = [r in available for r in fn.results] if known_results is None else list(known_results)
-    late = [op for op in fn.ops if not all(v in available for v in op.operands)]
+    first = set(early)
     others = [r for r, on in zip(fn.results, gives, strict=True) if not on]
-    late = _needed_ops(late, others)
+    late = _needed_ops([op for op in fn.ops if op not in first], others)
     reads = [v for op in late for v in op.operands if v in available] + [r for r in others if r in available]
-    early = [op for op in fn.ops if all(v in available for v in op.operands)]
     residuals = choose_residuals(early, reads, cost)
     return _build(fn, known, gives, early, late, reads, residuals)
 
 
-def _known_values(fn: Function, known: Sequence[bool]) -> set[Value]:
+def _known_ops(fn: Function, known: Sequence[bool], may_go_first: Callable[[Op], bool]) -> list[Op]:
     available = {p for p, on in zip(fn.params, known, strict=True) if on}
+    early = []
     for op in fn.ops:
-        if all(v in available for v in op.operands):
+        if all(v in available for v in op.operands) and may_go_first(op):
             available.update(op.results)
-    return available
+            early.append(op)
+    return early
 
 
 def _needed_ops(ops: Sequence[Op], wanted: Iterable[Value]) -> list[Op]:

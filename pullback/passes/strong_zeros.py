@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
 from pullback.passes.facts import FINITE, TAME, Facts, known_number
+from pullback.passes.tapes import add_tapes
 
 # How structural zeros may have come into a cotangent; the order matters.
 NONE = 0
@@ -31,7 +32,10 @@ class Marked(NamedTuple):
 
 def plus(a: Marked | None, b: Marked) -> Marked:
     """The sum; an element of it is structurally zero only if it is in both."""
-    return b if a is None else Marked(a.expr + b.expr, min(a.zeros, b.zeros))
+    if a is None:
+        return b
+    total = a.expr + b.expr if a.expr.type.is_inexact else add_tapes(a.expr.f, a.expr, b.expr)
+    return Marked(total, min(a.zeros, b.zeros))
 
 
 def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:

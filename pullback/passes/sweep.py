@@ -1,6 +1,7 @@
 """The reverse walk over one region: the primal ops, then the cotangents from the results back to the parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
@@ -77,9 +78,23 @@ class ReverseSweep:
     def _flags(self, values: Sequence[Value]) -> Flags:
         return [v in self._active for v in values]
 
-    def backward(self, cts: Sequence[MaybeMarked]) -> list[MaybeMarked]:
-        """Emit the adjoint; `cts` has one cotangent (or None) for each result, the answer one for each parameter."""
+    def backward(
+        self, cts: Sequence[MaybeMarked], so_far: Mapping[Value, Marked] = MappingProxyType({})
+    ) -> list[MaybeMarked]:
+        """Emit the adjoint.
+
+        Parameters
+        ----------
+        cts : one cotangent (or None) for each result of the region
+        so_far : totals that the cotangents of some parameters are added to
+
+        Returns
+        -------
+        One cotangent for each parameter; None also where nothing was added to a total.
+        """
         totals = Cotangents(self._f)
+        for param, total in so_far.items():
+            totals.add(param, total)
         for value, ct in zip(self._region.results, cts, strict=True):
             if ct is not None and value in self._active:
                 totals.add(value, ct)
@@ -90,7 +105,10 @@ class ReverseSweep:
                 self._f.b.loc = adjoint_location(step.old.loc)
                 self._pull(step, taken, totals)
         self._f.b.loc = None
-        return [totals.take(p) for p in self._region.params]
+        found = [totals.take(p) for p in self._region.params]
+        return [
+            None if p in so_far and ct == so_far[p] else ct for p, ct in zip(self._region.params, found, strict=True)
+        ]
 
     def _pull(self, step: Step, cts: Sequence[MaybeMarked], totals: Cotangents) -> None:
         old = step.old

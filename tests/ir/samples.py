@@ -350,6 +350,33 @@ def _if_samples() -> Iterator[Sample]:
         yield Sample("if", (np.array(pred), x, y, n), regions=(then, other))
 
 
+def _loop_samples() -> Iterator[Sample]:
+    """A scan of a recurrence that stacks its states, and a loop that halves until the sum of squares is small."""
+    b = Builder()
+    f = Emitter(b, OPS)
+    h, n, x, w = (
+        f.wrap(b.param(tensor_type(np.dtype(d), s))) for d, s in (("f8", (3,)), ("i8", ()), ("f8", (3,)), ("f8", ()))
+    )
+    new = f.sin(h * f.broadcast_to(w, (3,), ())) + x
+    body = b.region([v.value for v in (new, n + 1, new * x, n)])
+    states = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
+    for reverse in (False, True):
+        attrs = {"carries": 2, "scanned": 1, "length": 4, "reverse": reverse}
+        yield Sample("scan", (states[0] + 1, np.array(0), states, np.array(0.7)), attrs, regions=(body,))
+    regions = []
+    for build in (
+        lambda f, h, n, w: [f.sum(h * h, axes=(0,)) > 0.5],
+        lambda f, h, n, w: [f.sin(h * f.broadcast_to(w, (3,), ())), n + 1],
+    ):
+        b = Builder()
+        f = Emitter(b, OPS)
+        params = [f.wrap(b.param(tensor_type(np.dtype(d), s))) for d, s in (("f8", (3,)), ("i8", ()), ("f8", ()))]
+        regions.append(b.region([v.value for v in build(f, *params)]))
+    start = np.array([0.9, -1.4, 1.1])
+    for scale in (1.0, 0.1):
+        yield Sample("while", (start * scale, np.array(0), np.array(0.7)), {"carries": 2}, regions=tuple(regions))
+
+
 def _effect_samples() -> Iterator[Sample]:
     yield Sample("guard", (np.array(True),), {"index": 0, "expected": 1})
     yield Sample("guard", (np.array(3),), {"index": 2, "expected": 3})
@@ -366,6 +393,7 @@ def _all_samples() -> Iterator[Sample]:
     yield from _linalg_samples()
     yield from _source_samples()
     yield from _if_samples()
+    yield from _loop_samples()
     yield from _effect_samples()
 
 

@@ -72,3 +72,32 @@ def names(fn: Function) -> list[str]:
 def total(x: Expr) -> Expr:
     """The sum of all elements."""
     return x.f.sum(x, axes=tuple(range(x.ndim)))
+
+
+# ------------------------------------------------------------------ loops
+
+
+def scan(
+    f: Emitter, body: Build, carries: Sequence[Expr], scanned: Sequence[Expr], constants: Sequence[Expr] = (),
+    *, length: int, reverse: bool = False,
+) -> list[Expr]:  # fmt: skip
+    """Emit a scan of static length; `body(f, *carries, *rows, *constants)` gives the next carries and what is stacked."""
+    rows = [x.type.with_shape(x.shape[1:]) for x in scanned]
+    types = [*(x.type for x in carries), *rows, *(x.type for x in constants)]
+    attrs = Attrs(carries=len(carries), scanned=len(scanned), length=length, reverse=reverse)
+    operands = [x.value for x in (*carries, *scanned, *constants)]
+    return [f.wrap(r) for r in f.b.add(OPS["scan"], operands, attrs, (region(types, body),)).results]
+
+
+def loop(
+    f: Emitter, condition: Build, body: Build, carries: Sequence[Expr], constants: Sequence[Expr] = ()
+) -> list[Expr]:
+    """Emit a while; condition and body take carries and constants."""
+    types = [x.type for x in (*carries, *constants)]
+    regions = (region(types, condition), region(types, body))
+    op = f.b.add(OPS["while"], [x.value for x in (*carries, *constants)], Attrs(carries=len(carries)), regions)
+    return [f.wrap(r) for r in op.results]
+
+
+def number(f: Emitter, x: Any, dtype: Any = "f8") -> Expr:
+    return f.constant(np.asarray(x, dtype))
