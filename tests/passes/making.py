@@ -81,7 +81,7 @@ def scan(
     f: Emitter, body: Build, carries: Sequence[Expr], scanned: Sequence[Expr], constants: Sequence[Expr] = (),
     *, length: int, reverse: bool = False,
 ) -> list[Expr]:  # fmt: skip
-    """Emit a scan of static length; `body(f, *carries, *rows, *constants)` gives the next carries and what is stacked."""
+    """Emit a scan of static length; `body(f, *carries, *rows, *constants)` gives next carries and what is stacked."""
     rows = [x.type.with_shape(x.shape[1:]) for x in scanned]
     types = [*(x.type for x in carries), *rows, *(x.type for x in constants)]
     attrs = Attrs(carries=len(carries), scanned=len(scanned), length=length, reverse=reverse)

@@ -48,7 +48,7 @@ def test_residuals_are_typed_and_those_that_are_parameters_are_told() -> None:
 
 
 def test_one_array_of_a_chain_is_stored_and_the_rest_computed_again() -> None:
-    parts, vjp = split(network, "f64[2,3] f64[3,2]")
+    parts, _ = split(network, "f64[2,3] f64[3,2]")
     stored = [t for t, k in zip(parts.residuals, parts.from_param, strict=True) if k is None]
     assert len(stored) == 1
     assert "dot_general" in names(parts.known)

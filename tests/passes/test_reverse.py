@@ -1,4 +1,4 @@
-"""Reverse mode: what it emits and what it leaves out. Each op's derivative is checked in tests/ir/test_ops_complete.py."""
+"""Reverse mode: what it emits and what it leaves out. tests/ir/test_ops_complete.py checks the op's derivatives."""
 
 import math
 import time
@@ -53,7 +53,7 @@ def test_errors_name_the_parameter_and_the_output() -> None:
     fn = make("f64[3] i64[3]", lambda f, x, n: x)
     with pytest.raises(ArgumentError, match=r"x1 of fn is i64\[3\].*astype"):
         reverse(fn, (1,))
-    with pytest.raises(ArgumentError, match="no.*number 5|number 5"):
+    with pytest.raises(ArgumentError, match="none of number 5"):
         reverse(fn, (5,))
     with pytest.raises(NonScalarOutputError, match=r"f64\[3\].*jacobian"):
         reverse(fn, (0,), seed=True)
@@ -131,7 +131,8 @@ def test_slices_that_tile_a_value_are_concatenated() -> None:
 
 def test_overlapping_and_repeated_slices_are_added_up() -> None:
     def build(f, x):  # type: ignore[no-untyped-def]
-        parts = [f.slice(x, start=(a,), stop=(b,), step=(s,)) for a, b, s in ((0, 4, 1), (1, 5, 1), (0, 5, 2), (0, 4, 1))]
+        bounds = ((0, 4, 1), (1, 5, 1), (0, 5, 2), (0, 4, 1))
+        parts = [f.slice(x, start=(a,), stop=(b,), step=(s,)) for a, b, s in bounds]
         return total(parts[0] * parts[1]) + total(f.exp(parts[2])) + total(f.sin(parts[3])) + total(x)
 
     x = np.linspace(0.2, 1, 5)

@@ -23,8 +23,8 @@ CASES: list[tuple[str, Any, list[float], list[float]]] = [
     ("sqrt", lambda f, x: where(f, x > 0.0, f.sqrt(x)), [0.0, 4.0, 9.0], [0.0, 0.25, 1 / 6]),
     ("reciprocal", lambda f, x: where(f, x.ne(0.0), 1.0 / x), [0.0, 2.0, -1.0], [0.0, -0.25, -1.0]),
     ("x log x", lambda f, x: where(f, x > 0.0, x * f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 1 + np.log(2.0)]),
-    ("exp overflow", lambda f, x: where(f, x <= 0.0, f.exp(x)) + where(f, x > 0.0, x), [1e3, -1.0, 2.0], [1.0, np.exp(-1.0), 1.0]),
-    ("double guard", lambda f, x: where(f, x > 0.0, f.sqrt(where(f, x > 0.0, x, 1.0))), [0.0, 4.0, -1.0], [0.0, 0.25, 0.0]),
+    ("exp overflow", lambda f, x: _exp_below(f, x), [1e3, -1.0, 2.0], [1.0, np.exp(-1.0), 1.0]),
+    ("double guard", lambda f, x: _guarded_twice(f, x), [0.0, 4.0, -1.0], [0.0, 0.25, 0.0]),
     ("nan masked", lambda f, x: where(f, ~f.isnan(x), x * x), [NAN, 2.0, 1.0], [0.0, 4.0, 2.0]),
     ("nan constant", lambda f, x: _nan_target(f, x), [1.0, 2.0, 3.0], [1.0, 0.0, -2.0]),
     ("inf masked in sin", lambda f, x: where(f, f.isfinite(x), f.sin(x)), [INF, 0.0, -INF], [0.0, 1.0, 0.0]),
@@ -32,18 +32,50 @@ CASES: list[tuple[str, Any, list[float], list[float]]] = [
     ("arccos", lambda f, x: where(f, x < 1.0, f.arccos(x)), [1.0, 0.0, 2.0], [0.0, -1.0, 0.0]),
     ("relu of log", lambda f, x: f.maximum(f.log(x), f.full_like(x, 0.0)), [0.0, 0.5, 2.0], [0.0, 0.0, 0.5]),
     ("sqrt of relu", lambda f, x: f.sqrt(f.maximum(x, f.full_like(x, 0.0))), [-1.0, -2.0, 4.0], [0.0, 0.0, 0.25]),
-    ("sqrt of clip", lambda f, x: f.sqrt(f.clip(x, f.full_like(x, 0.0), f.full_like(x, 9.0))), [-1.0, 4.0, -3.0], [0.0, 0.25, 0.0]),
+    ("sqrt of clip", lambda f, x: f.sqrt(_clipped(f, x)), [-1.0, 4.0, -3.0], [0.0, 0.25, 0.0]),
     ("sqrt of abs", lambda f, x: f.sqrt(f.abs(x)), [0.0, 4.0, -4.0], [0.0, 0.25, -0.25]),
     ("abs of nan masked", lambda f, x: where(f, ~f.isnan(x), f.abs(x)), [NAN, 4.0, -4.0], [0.0, 1.0, -1.0]),
-    ("max of log", lambda f, x: f.max(f.log(x), axes=(0,), ties="equal"), [0.0, 1.0, 2.0], [0.0, 0.0, 0.5]),
-    ("sqrt of max", lambda f, x: f.sqrt(f.max(where(f, x > 5.0, x), axes=(0,), ties="first")), [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]),
-    ("slice of log", lambda f, x: f.slice(f.log(x), start=(1,), stop=(3,), step=(1,)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
-    ("gather of log", lambda f, x: f.gather(f.log(x), f.constant([2, 2]), axis=0), [0.0, -1.0, 2.0], [0.0, 0.0, 1.0]),
+    ("max of log", lambda f, x: _largest(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 0.0, 0.5]),
+    ("sqrt of max", lambda f, x: f.sqrt(_largest(f, where(f, x > 5.0, x))), [1.0, 0.0, 2.0], [0.0, 0.0, 0.0]),
+    ("slice of log", lambda f, x: _tail(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
+    ("gather of log", lambda f, x: _third_twice(f, f.log(x)), [0.0, -1.0, 2.0], [0.0, 0.0, 1.0]),
     ("overwritten log", lambda f, x: _overwritten(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
     ("scattered over log", lambda f, x: _scattered(f, f.log(x)), [0.0, 1.0, 2.0], [0.0, 1.0, 0.5]),
-    ("sum of masked rows", lambda f, x: where(f, x > 0.0, x * f.broadcast_to(total(x), (3,)) / x), [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]),
-    ("prod with nan", lambda f, x: f.select(f.isnan(total(x)), total(x) * 0.0 + 1.0, f.prod(x, axes=(0,))), [1.0, 2.0, 3.0], [6.0, 3.0, 2.0]),
+    ("masked quotient", lambda f, x: _masked_quotient(f, x), [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]),
+    ("prod in a branch", lambda f, x: _prod_unless_nan(f, x), [1.0, 2.0, 3.0], [6.0, 3.0, 2.0]),
 ]  # fmt: skip
+
+
+def _exp_below(f: Any, x: Any) -> Any:
+    return where(f, x <= 0.0, f.exp(x)) + where(f, x > 0.0, x)
+
+
+def _guarded_twice(f: Any, x: Any) -> Any:
+    return where(f, x > 0.0, f.sqrt(where(f, x > 0.0, x, 1.0)))
+
+
+def _clipped(f: Any, x: Any) -> Any:
+    return f.clip(x, f.full_like(x, 0.0), f.full_like(x, 9.0))
+
+
+def _largest(f: Any, x: Any) -> Any:
+    return f.max(x, axes=(0,), ties="first")
+
+
+def _tail(f: Any, x: Any) -> Any:
+    return f.slice(x, start=(1,), stop=(3,), step=(1,))
+
+
+def _third_twice(f: Any, x: Any) -> Any:
+    return f.gather(x, f.constant([2, 2]), axis=0)
+
+
+def _masked_quotient(f: Any, x: Any) -> Any:
+    return where(f, x > 0.0, x * f.broadcast_to(total(x), (3,)) / x)
+
+
+def _prod_unless_nan(f: Any, x: Any) -> Any:
+    return f.select(f.isnan(total(x)), total(x) * 0.0 + 1.0, f.prod(x, axes=(0,)))
 
 
 def _nan_target(f: Any, x: Any) -> Any:
@@ -73,13 +105,15 @@ def test_forward_mode_keeps_structural_zeros(build: Any, x: list[float], want: l
 
 
 @pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_second_derivatives_have_no_nan_where_nothing_was_selected(build: Any, x: list[float], want: list[float]) -> None:
+def test_second_derivatives_have_no_nan_where_nothing_was_selected(
+    build: Any, x: list[float], want: list[float]
+) -> None:
     fn = make("f64[3]", lambda f, x: total(build(f, x)))
     first = reverse(fn, (0,), seed=True, with_outputs=False)
     flat = np.array(want) == 0.0
     for second in (reverse(first, (0,), with_outputs=False), forward(first, (0,), with_outputs=False)):
         (row,) = interpret(second, arrays(x, np.ones(3)))
-        assert np.all(row[flat] == 0.0) or "sum of masked rows" in str(build)
+        assert np.all(row[flat] == 0.0)
 
 
 def test_the_jacobian_of_a_singular_function_is_diagonal() -> None:
@@ -107,7 +141,10 @@ def test_a_masked_row_of_a_product_leaves_no_nan_in_the_gradient_of_the_matrix()
 
 
 def test_a_masked_row_of_a_product_leaves_no_nan_in_its_tangent() -> None:
-    fn = make("f64[3,4] f64[4,2]", lambda f, x, w: f.dot_general(where(f, ~f.isnan(x), x), f.log(w), contract=((1,), (0,)), batch=((), ())))
+    def build(f: Any, x: Any, w: Any) -> Any:
+        return f.dot_general(where(f, ~f.isnan(x), x), f.log(w), contract=((1,), (0,)), batch=((), ()))
+
+    fn = make("f64[3,4] f64[4,2]", build)
     x = np.ones((3, 4))
     x[:, 1] = NAN
     w = np.ones((4, 2))
