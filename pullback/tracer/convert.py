@@ -1,0 +1,221 @@
+"""What happens when Python asks for the number, the truth or the text of a traced value.
+
+An integer or a truth value can be guarded: the compiled path holds only while it is what it was. A floating value cannot:
+it would leave the gradient behind, so it is an error that says what to write instead.
+"""
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pullback.errors import LeakedValueError, LostGradientError
+from pullback.ir.graph import Value
+from pullback.ir.types import DTYPE_NAMES, I64
+from pullback.tracer.cell import check_alive, content_in, read
+from pullback.tracer.evaluate import present
+from pullback.tracer.location import describe
+from pullback.tracer.trace import Array, Content, Trace, current
+
+if TYPE_CHECKING:
+    from pullback.tracer.array import TracedValue
+
+
+def phrase(x: "TracedValue") -> str:
+    """`a traced f64[3]`, for messages."""
+    name = DTYPE_NAMES.get(x._dtype, str(x._dtype))
+    return f"a traced {name}[{','.join(map(str, x._shape))}]"
+
+
+def text(x: "TracedValue") -> str:
+    """Type and place of origin; the numbers too when they are constant."""
+    content = read(x)
+    name = type(x).__name__
+    if not isinstance(content, Value):
+        return f"{name}({np.array2string(content, separator=', ', threshold=20)}, dtype={x._dtype})"
+    where = f", made at {content.op.loc}" if content.op is not None and content.op.loc is not None else ""
+    label = f" {content.hint}" if content.hint else ""
+    return f"<{name}{label} {DTYPE_NAMES.get(x._dtype, x._dtype)}[{','.join(map(str, x._shape))}]{where}>"
+
+
+def formatted(x: "TracedValue", spec: str) -> str:
+    """Constants format as numbers; a traced value has none yet, and shows its type instead."""
+    content = read(x)
+    if not isinstance(content, Value) and content.shape == ():
+        return format(content[()], spec)
+    return text(x)
+
+
+def _trace_for(x: "TracedValue") -> Trace:
+    trace = current()
+    if trace is None:
+        check_alive(x._cell.trace, trace)
+        raise LeakedValueError(f"{phrase(x)} was used outside a trace")
+    return trace
+
+
+def single(x: "TracedValue", what: str) -> Content:
+    """The content of a one-element array, without axes."""
+    if x.size != 1:
+        if what == "bool()":
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                if x.size
+                else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
+            )
+        raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars, got shape {x._shape} for {what}")
+    content = read(x)
+    if not isinstance(content, Value):
+        return content.reshape(())
+    trace = _trace_for(x)
+    content = content_in(trace, x)
+    return trace.apply("reshape", content, shape=()) if x._shape else content
+
+
+def to_bool(x: "TracedValue") -> bool:
+    content = single(x, "bool()")
+    if not isinstance(content, Value):
+        return bool(content)
+    trace = _trace_for(x)
+    if content.type.dtype.kind != "b":
+        zero = np.zeros((), content.type.dtype)
+        content = trace.apply("not_equal", content, zero)
+    assert isinstance(content, Value)
+    return bool(_decide(trace, content))
+
+
+def to_int(x: "TracedValue", what: str) -> int:
+    content = single(x, what)
+    if not isinstance(content, Value):
+        return int(content)
+    trace = _trace_for(x)
+    if content.type.dtype.kind == "c":
+        raise TypeError(f"int() argument must be a real number, not complex{describe(trace.locator.here(2))}")
+    if content.type.dtype.kind == "f":
+        int(present(trace, content))  # infinities and NaN raise what Python raises
+        cast = trace.apply("cast", content, dtype=I64)
+        assert isinstance(cast, Value)
+        content = cast
+    return _decide(trace, content)
+
+
+def to_index(x: "TracedValue") -> int:
+    if x._dtype.kind not in "iu" or x._shape:
+        if not (x._dtype.kind == "b" and getattr(x, "python", None) is bool):
+            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {phrase(x)}")
+    return to_int(x, "an index")
+
+
+def _decide(trace: Trace, value: Value) -> int:
+    """The present integer of `value`, guarded."""
+    known = trace.guarded.get(value)
+    if known is not None:
+        return known
+    number = int(present(trace, value))
+    if not _is_fixed(value):
+        trace.guard(value, number)
+    return number
+
+
+def decide_array(trace: Trace, content: Content) -> Array:
+    """The present integers or truths of `content`, guarded as a whole: what decides a shape or a path.
+
+    Data that depends on no argument is free, but must then not change between calls.
+    """
+    if not isinstance(content, Value):
+        return content
+    now = np.array(present(trace, content))
+    if content in trace.settled:
+        trace.watch = True
+    elif now.size:
+        same = trace.apply("equal", content, now)
+        whole = trace.apply("all", same, axes=tuple(range(now.ndim))) if now.ndim else same
+        assert isinstance(whole, Value)
+        _decide(trace, whole)
+    return now
+
+
+def _is_fixed(value: Value) -> bool:
+    return value.op is not None and value.op.name in ("constant", "iota")
+
+
+def number_of(x: "TracedValue", what: str, instead: str) -> Any:
+    """The present number of `x` for a conversion that would lose a gradient: free for what depends on no argument."""
+    content = single(x, what)
+    if not isinstance(content, Value):
+        return content[()]
+    trace = _trace_for(x)
+    if content in trace.settled:
+        trace.watch = True
+        return present(trace, content)[()]
+    if content.type.dtype.kind in "biu":
+        return _decide(trace, content)
+    lost(x, what, instead)
+
+
+def lost(x: "TracedValue", what: str, instead: str) -> NoReturn:
+    trace = current()
+    where = describe(trace.locator.here(3)) if trace is not None else ""
+    raise LostGradientError(f"{what} of {phrase(x)} would turn it into a plain number and lose its gradient; {instead}{where}")
+
+
+def to_float(x: "TracedValue") -> float:
+    instead = (
+        "keep it as it is, or use the NumPy function of the same name instead of one from `math` (np.sin for math.sin); "
+        "to take it as a constant, pass it as a static argument"
+    )
+    return float(number_of(x, "float()", instead))
+
+
+def to_complex(x: "TracedValue") -> complex:
+    return complex(number_of(x, "complex()", "use x + 0j or x.astype(complex)"))
+
+
+def to_hash(x: "TracedValue") -> int:
+    content = read(x)
+    if not isinstance(content, Value):
+        return hash(content[()])
+    raise TypeError(f"{phrase(x)} has no hash: its number is not fixed. Use int(x) or a constant as a key")
+
+
+def rounded(x: "TracedValue", ndigits: int | None) -> Any:
+    if ndigits is not None:
+        return np.round(x, ndigits)  # type: ignore[call-overload]
+    return to_int(np.rint(x), "round()")  # type: ignore[arg-type, call-overload]
+
+
+def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
+    """A plain array of a constant. Of a traced value there is none: code that asks would work on frozen numbers."""
+    content = read(x)
+    if not isinstance(content, Value):
+        return np.array(content, dtype)
+    trace = current()
+    if trace is not None and content in trace.settled:
+        trace.watch = True
+        return np.array(present(trace, content), dtype)
+    lost(
+        x,
+        "conversion to a plain NumPy array",
+        "this happens when it is stored into an array made outside the traced function (make the array inside it, "
+        "with np.zeros, np.array or np.copy), or handed to code that pullback cannot follow",
+    )
+
+
+_REFUSED = {
+    "data": "a traced array has no memory",
+    "ctypes": "a traced array has no memory",
+    "tobytes": "its numbers are not known while tracing",
+    "tofile": "its numbers are not known while tracing",
+    "dump": "its numbers are not known while tracing",
+    "dumps": "its numbers are not known while tracing",
+    "byteswap": "bytes of a traced array cannot be reordered",
+    "getfield": "structured types are not followed",
+    "setfield": "structured types are not followed",
+}
+
+
+def no_attribute(x: "TracedValue", name: str) -> NoReturn:
+    if name in _REFUSED:
+        trace = current()
+        where = describe(trace.locator.here(3)) if trace is not None else ""
+        raise AttributeError(f"{phrase(x)} has no {name!r}: {_REFUSED[name]}{where}")
+    raise AttributeError(f"{phrase(x)} has no attribute {name!r}")

@@ -1,0 +1,410 @@
+"""Making arrays. NumPy has no protocol for most of these, so while a trace runs they are reached through `patching.py`.
+
+What depends on no argument is made by NumPy itself and kept as a constant, in an array that traced values can be written to.
+"""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ShapeError
+from pullback.ir.graph import Value
+from pullback.ir.types import DTYPE_NAMES, I64
+from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
+from pullback.tracer.cell import element_strides
+from pullback.tracer.dispatch import Entry
+from pullback.tracer.functions.common import array, axis_number, contents, full, op
+from pullback.tracer.layout import is_c_order, is_contiguous
+from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced
+from pullback.tracer.steps import reshape_content, transpose_content
+from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
+
+
+def constant_array(made: Any) -> Any:
+    """An array NumPy has just made, as a constant of the trace."""
+    if not isinstance(made, np.ndarray) or made.dtype not in DTYPE_NAMES:
+        return made
+    order = tuple(reversed(range(made.ndim))) if made.ndim > 1 and not made.flags.c_contiguous else None
+    return new_array(active(), made if made.base is None else np.array(made), order)
+
+
+# ------------------------------------------------------------------ from what there is
+
+
+def make_array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    """`np.array`: a new array, or with `copy=False` (or None) the given one where it fits."""
+    if not _is_numeric(object, dtype):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    made = as_array(object)
+    fresh = bool(copy) or isinstance(made, TracedScalar)
+    if dtype is not None and np.dtype(dtype) != made.dtype:
+        made, fresh = made.astype(dtype), isinstance(made, TracedScalar)
+    if fresh:
+        made = _copied(made, order)
+    for _ in range(ndmin - made.ndim):
+        made = made[None]
+    return made
+
+
+def _is_numeric(x: Any, dtype: Any) -> bool:
+    """Whether the result is an array of numbers; arrays of strings and objects are none of ours."""
+    if dtype is not None and np.dtype(dtype) not in DTYPE_NAMES:
+        return False
+    if isinstance(x, TracedValue) or hasattr(x, "__traced_array__"):
+        return True
+    if isinstance(x, list | tuple) and holds_traced(x):
+        return True
+    probe = np.asarray(x)
+    return probe.dtype in DTYPE_NAMES or probe.dtype.newbyteorder("=") in DTYPE_NAMES
+
+
+def _copied(x: Any, order: Any) -> TracedArray:
+    trace, (content,) = contents(x)
+    return new_array(trace, content, _copy_order(x, order), lent=True)
+
+
+def _copy_order(x: TracedValue, order: Any) -> Any:
+    """The memory order of a copy of `x`."""
+    backwards = tuple(reversed(range(x.ndim)))
+    if x.ndim < 2 or order == "C":
+        return None
+    if order == "F":
+        return backwards
+    if not x._steps and x._cell.order is None:
+        return None
+    strides = element_strides(x)
+    if order == "A":
+        return backwards if is_contiguous(x._shape, strides, "F") and not is_contiguous(x._shape, strides) else None
+    if is_c_order(x._shape, strides):
+        return None
+    return tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+    """`np.asarray`: the same array where it is one of the right dtype."""
+    if isinstance(a, TracedArray) and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
+        return a
+    return make_array(a, dtype, copy=bool(copy), order=order or "K")
+
+
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+    return asarray(a, dtype, order, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    made = asarray(a, dtype)
+    made = made.reshape(1) if made.ndim == 0 else made
+    return made if made.flags.c_contiguous else made.copy(order="C")
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    made = asarray(a, dtype)
+    return made if made.flags.f_contiguous else _copied(made, "F")
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    made = asarray(a, dtype, order)
+    if made.dtype.kind in "fc":
+        trace, (content,) = contents(made)
+        trace.check(trace.apply("isfinite", content), "array must not contain infs or NaNs")
+    return made
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return _copied(array(a), order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return array(x).astype(dtype, copy=copy)
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    return asarray(a, dtype)
+
+
+# ------------------------------------------------------------------ filled
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, tuple | list) or (isinstance(shape, TracedValue | np.ndarray) and np.ndim(shape)):
+        return tuple([operator.index(n) for n in shape])
+    return (operator.index(shape),)
+
+
+def _made(made: Any, order: str) -> Any:
+    return constant_array(np.asfortranarray(made) if order == "F" else made)
+
+
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+    return _made(np.zeros(_shape(shape), dtype), order)
+
+
+def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+    """Zeros: NumPy promises nothing about the content, and a compiled function must not depend on chance."""
+    return zeros(shape, dtype, order)
+
+
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+    return _made(np.ones(_shape(shape), dtype), order)
+
+
+def full_(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+    trace, (content,) = contents(fill_value)
+    wanted = dtype_of(content) if dtype is None else np.dtype(dtype)
+    return _filled(trace, content, _shape(shape), wanted, order)
+
+
+def _filled(trace: Trace, content: Content, shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
+    if dtype not in DTYPE_NAMES:
+        return np.full(shape, np.asarray(content), dtype)
+    new = cast(trace, content, dtype)
+    if not isinstance(new, Value):
+        return _made(np.full(shape, new), order)
+    try:
+        np.broadcast_shapes(shape_of(new), shape)
+    except ValueError:
+        trace.fail(ShapeError, f"could not broadcast input array from shape {shape_of(new)} into shape {shape}")
+    return new_array(trace, broadcast(trace, new, shape), tuple(reversed(range(len(shape)))) if order == "F" else None)
+
+
+def _like(fill: Any) -> Any:
+    def like(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Any:
+        return full_like(a, fill, dtype, order, subok, shape)
+
+    return like
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    trace = active()
+    like_dtype, like_shape, layout = _described(a, order)
+    wanted = like_dtype if dtype is None else np.dtype(dtype)
+    made = _filled(trace, content_of(trace, fill_value), like_shape if shape is None else _shape(shape), wanted)
+    if shape is None and isinstance(made, TracedArray):
+        made._cell.order = layout
+    return made
+
+
+def _described(a: Any, order: str) -> tuple[Any, tuple[int, ...], Any]:
+    """dtype, shape and memory order of a `*_like`, read without making a parameter of a plain array."""
+    if isinstance(a, TracedValue):
+        return a.dtype, a.shape, _copy_order(a, order)
+    if isinstance(a, list | tuple) and holds_traced(a):
+        made = array(a)
+        return made.dtype, made.shape, None
+    plain = np.asanyarray(a)
+    layout = None
+    if order in "KA" and plain.ndim > 1 and plain.flags.f_contiguous and not plain.flags.c_contiguous:
+        layout = tuple(reversed(range(plain.ndim)))
+    return plain.dtype, plain.shape, layout
+
+
+zeros_like = _like(0)
+ones_like = _like(1)
+empty_like = _like(0)
+
+
+# ------------------------------------------------------------------ ranges
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
+    """`np.arange`; traced bounds decide the length, so the length is a guarded decision."""
+    start, stop, step, dtype = _range_bounds(args, named, dtype)
+    if not any(isinstance(v, TracedValue) for v in (start, stop, step)):
+        return constant_array(np.arange(start, stop, step, dtype))
+    length = max(int(np.ceil((stop - start) / step)), 0)
+    values = start + np.arange(length) * step
+    return array(values) if dtype is None else array(values).astype(dtype)
+
+
+def _range_bounds(args: tuple[Any, ...], named: dict[str, Any], dtype: Any) -> tuple[Any, Any, Any, Any]:
+    listed = list(args)
+    if len(listed) == 4:
+        dtype = listed.pop()
+    start, stop, step = named.get("start", 0), named.get("stop"), named.get("step", 1)
+    if len(listed) == 1 and stop is None:
+        stop = listed[0]
+    elif len(listed) == 1:
+        start = listed[0]
+    elif len(listed) >= 2:
+        start, stop = listed[0], listed[1]
+        step = listed[2] if len(listed) == 3 else step
+    if stop is None:
+        start, stop = 0, start
+    return start, stop, 1 if step is None else step, dtype
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers, by NumPy's own formula."""
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    lo, hi = array(start) * 1.0, array(stop) * 1.0
+    trace = active()
+    delta = hi - lo
+    parts = count - 1 if endpoint else count
+    grid = np.arange(count, dtype=np.float64).reshape((-1,) + (1,) * np.ndim(delta))
+    ramp = new_array(trace, grid.astype(np.result_type(lo.dtype, hi.dtype, float)))
+    step = delta / parts if parts > 0 else delta * np.nan
+    values = ramp * step + lo if parts > 0 else ramp * delta + lo
+    if endpoint and count > 1:
+        values[-1] = hi
+    if axis != 0:
+        values = np.moveaxis(values, 0, axis)
+    if dtype is not None:
+        wanted = np.dtype(dtype)
+        values = (np.floor(values) if wanted.kind in "iu" else values).astype(wanted)
+    return (values, step) if retstep else values
+
+
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    powers = np.power(array(base) * 1.0, exponents)
+    return powers if dtype is None else powers.astype(dtype)
+
+
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Between positive numbers, or between negative ones."""
+    lo, hi = array(start) * 1.0, array(stop) * 1.0
+    sign = np.sign(lo)
+    values = sign * 10.0 ** linspace(np.log10(sign * lo), np.log10(sign * hi), num, endpoint, axis=axis)
+    return values if dtype is None else values.astype(dtype)
+
+
+# ------------------------------------------------------------------ with a structure
+
+
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    return _made(np.eye(operator.index(N), None if M is None else operator.index(M), operator.index(k), dtype), order)
+
+
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    return constant_array(np.identity(operator.index(n), dtype))
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
+    return constant_array(np.tri(operator.index(N), None if M is None else operator.index(M), operator.index(k), dtype))
+
+
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    made = np.indices(_shape(dimensions), dtype, sparse)
+    return tuple([constant_array(m) for m in made]) if sparse else constant_array(made)
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+    return function(*[constant_array(np.array(g)) for g in np.indices(_shape(shape), dtype)], **kwargs)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    listed = list(iter) if count < 0 else [x for x, _ in zip(iter, range(count), strict=False)]
+    return make_array(listed, dtype)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    ndim = len(xi)
+    grids = [array(x).reshape((1,) * k + (-1,) + (1,) * (ndim - k - 1)) for k, x in enumerate(xi)]
+    if indexing == "xy" and ndim > 1:
+        grids[0] = grids[0].reshape((1, -1) + (1,) * (ndim - 2))
+        grids[1] = grids[1].reshape((-1, 1) + (1,) * (ndim - 2))
+    if sparse:
+        return tuple([g.copy() for g in grids])
+    shape = np.broadcast_shapes(*[g.shape for g in grids]) if grids else ()
+    return tuple([np.copy(np.broadcast_to(g, shape)) for g in grids])
+
+
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    v = array(x)
+    if v.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    count = v.size if N is None else operator.index(N)
+    wide = v.astype(np.promote_types(v.dtype, np.int64))
+    columns = [wide**k for k in range(count)]
+    if not columns:
+        return zeros((v.size, 0), wide.dtype)
+    return np.stack(columns if increasing else columns[::-1], axis=1)
+
+
+FUNCTIONS: dict[Any, Entry] = {
+    np.copy: Entry(copy, False),
+    np.astype: Entry(astype, False),
+    np.zeros_like: Entry(zeros_like, False),
+    np.ones_like: Entry(ones_like, False),
+    np.empty_like: Entry(empty_like, False),
+    np.full_like: Entry(full_like, False),
+    np.asarray_chkfinite: Entry(asarray_chkfinite, False),
+    np.linspace: Entry(linspace),
+    np.logspace: Entry(logspace),
+    np.geomspace: Entry(geomspace),
+    np.meshgrid: Entry(meshgrid, False),
+    np.vander: Entry(vander),
+}
+
+# What is replaced in the numpy module (and under these names in the user's own) while a trace runs.
+CREATORS: dict[str, Any] = {
+    "array": make_array,
+    "asarray": asarray,
+    "asanyarray": asanyarray,
+    "ascontiguousarray": ascontiguousarray,
+    "asfortranarray": asfortranarray,
+    "asarray_chkfinite": asarray_chkfinite,
+    "require": require,
+    "copy": copy,
+    "zeros": zeros,
+    "empty": empty,
+    "ones": ones,
+    "full": full_,
+    "zeros_like": zeros_like,
+    "ones_like": ones_like,
+    "empty_like": empty_like,
+    "full_like": full_like,
+    "arange": arange,
+    "linspace": linspace,
+    "logspace": logspace,
+    "geomspace": geomspace,
+    "eye": eye,
+    "identity": identity,
+    "tri": tri,
+    "indices": indices,
+    "fromfunction": fromfunction,
+    "fromiter": fromiter,
+    "meshgrid": meshgrid,
+}

@@ -1,0 +1,169 @@
+"""Objects of the numpy module that are no functions: `r_`, `c_`, `mgrid`, `vectorize`, `random` and others, in a trace."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.errors import UnsupportedError
+from pullback.tracer.array import TracedValue
+from pullback.tracer.functions import creation, shapes
+from pullback.tracer.functions.common import array
+from pullback.tracer.functions.joining import C_, R_
+from pullback.tracer.location import is_internal_file
+from pullback.tracer.operands import holds_traced
+from pullback.tracer.patching import Switch, wrapper
+from pullback.tracer.trace import active, current
+
+
+class _Grid:
+    """`np.mgrid` and `np.ogrid`: constants."""
+
+    __slots__ = ("_original",)
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getitem__(self, key: Any) -> Any:
+        made = self._original[key]
+        if isinstance(made, tuple | list):
+            return type(made)([creation.constant_array(np.array(m)) for m in made])
+        return creation.constant_array(np.array(made))
+
+
+def ndenumerate(arr: Any) -> Any:
+    """(index, element) pairs."""
+    x = array(arr)
+    return ((index, x[index]) for index in np.ndindex(x.shape))
+
+
+class _Broadcast:
+    """What `np.broadcast` tells about shapes, and its elements."""
+
+    __slots__ = ("_arrays", "shape")
+
+    def __init__(self, arrays: tuple[Any, ...]) -> None:
+        self._arrays = shapes.broadcast_arrays(*arrays)
+        self.shape: tuple[int, ...] = self._arrays[0].shape if arrays else ()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    nd = ndim
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def numiter(self) -> int:
+        return len(self._arrays)
+
+    def __iter__(self) -> Any:
+        return (tuple([a[index] for a in self._arrays]) for index in np.ndindex(self.shape))
+
+
+def broadcast(*args: Any) -> Any:
+    return _Broadcast(args)
+
+
+def _vectorized(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`np.vectorize(f)(...)` on traced values: `f` element by element, the results put together."""
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        values = (*args, *kwargs.values())
+        if current() is None or not any(isinstance(v, TracedValue) or holds_traced(v) for v in values):
+            return original(self, *args, **kwargs)
+        if self.signature is not None:
+            active().fail(UnsupportedError, "np.vectorize with a signature is not followed; write the loop, or use matmul and axes")
+        return _elementwise(self, args, kwargs)
+
+    return call
+
+
+def _elementwise(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    keys = list(kwargs)
+    listed = [*args, *[kwargs[k] for k in keys]]
+    excluded = [k in self.excluded for k in [*range(len(args)), *keys]]
+    varied = [k for k, out in enumerate(excluded) if not out]
+    arrays = shapes.broadcast_arrays(*[listed[k] for k in varied])
+    shape = arrays[0].shape
+    results = []
+    for index in np.ndindex(shape):
+        row = list(listed)
+        for k, a in zip(varied, arrays, strict=True):
+            row[k] = a[index]
+        results.append(self.pyfunc(*row[: len(args)], **dict(zip(keys, row[len(args) :], strict=True))))
+    if not results:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    if isinstance(results[0], tuple):
+        return tuple([_gathered([r[k] for r in results], shape, self.otypes, k) for k in range(len(results[0]))])
+    return _gathered(results, shape, self.otypes, 0)
+
+
+def _gathered(results: list[Any], shape: tuple[int, ...], otypes: Any, number: int) -> Any:
+    made = np.reshape(np.stack([array(r) for r in results]), shape)
+    if otypes:
+        made = made.astype(otypes[number])
+    return made if shape else made[()]
+
+
+# ------------------------------------------------------------------ randomness
+
+
+def _refused_random(name: str, original: Any) -> Any:
+    """A random draw inside a trace would be the same in every call of the compiled function."""
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        active().fail(UnsupportedError, RANDOM_MESSAGE.format(name=name))
+
+    return wrapper(original, refuse)
+
+
+RANDOM_MESSAGE = (
+    "np.random.{name} inside a traced function would be drawn once and be the same in every call; "
+    "draw outside and pass the numbers as an argument, or use a generator made inside with a fixed seed "
+    "(np.random.default_rng(0))"
+)
+
+
+def _seeded(name: str, original: Any) -> Any:
+    """Generators with a seed give the same numbers each time; without one they must not be frozen."""
+
+    @functools.wraps(original, updated=())
+    def make(*args: Any, **kwargs: Any) -> Any:
+        seed = args[0] if args else kwargs.get("seed")
+        inside = current() is not None and not is_internal_file(sys._getframe(1).f_code.co_filename)
+        if inside and seed is None:
+            active().fail(UnsupportedError, RANDOM_MESSAGE.format(name=name))
+        return original(*args, **kwargs)
+
+    return make
+
+
+def _random_replacements() -> list[tuple[Any, str, Any]]:
+    state = np.random.mtrand._rand  # type: ignore[attr-defined]
+    rows = []
+    for name in sorted(vars(np.random)):
+        original = getattr(np.random, name)
+        if getattr(original, "__self__", None) is state and name not in ("get_state", "set_state", "seed"):
+            rows.append((np.random, name, _refused_random(name, original)))
+    rows.append((np.random, "default_rng", _seeded("default_rng", np.random.default_rng)))
+    return rows
+
+
+REPLACEMENTS: list[tuple[Any, str, Any]] = [
+    (np, "r_", Switch(np.r_, R_)),
+    (np, "c_", Switch(np.c_, C_)),
+    (np, "mgrid", Switch(np.mgrid, _Grid(np.mgrid))),
+    (np, "ogrid", Switch(np.ogrid, _Grid(np.ogrid))),
+    (np, "ndenumerate", wrapper(np.ndenumerate, ndenumerate)),
+    (np, "broadcast", wrapper(np.broadcast, broadcast)),
+    (np.lib.stride_tricks, "as_strided", wrapper(np.lib.stride_tricks.as_strided, shapes.as_strided)),
+    (np.vectorize, "__call__", _vectorized(np.vectorize.__call__)),
+    *_random_replacements(),
+]

@@ -1,0 +1,419 @@
+"""Functions that work element by element without being ufuncs: where, clip, round, interp and their like."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import UnsupportedError
+from pullback.ir.types import BOOL, DType
+from pullback.tracer.array import TracedArray, TracedValue
+from pullback.tracer.dispatch import Entry
+from pullback.tracer.dtypes import common_dtype
+from pullback.tracer.functions.common import (
+    NOVALUE,
+    array,
+    axis_number,
+    contents,
+    finish,
+    full,
+    given,
+    op,
+)
+from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
+from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
+
+
+def _select(trace: Trace, condition: Content, x: Content, y: Content) -> Content:
+    shape = broadcast_shape(trace, "np.where", [shape_of(c) for c in (condition, x, y)])
+    parts = [broadcast(trace, c, shape) for c in (cast(trace, condition, BOOL), x, y)]
+    return trace.apply("select", *parts)
+
+
+def where(condition: Any, x: Any = NOVALUE, y: Any = NOVALUE, /) -> Any:
+    if x is NOVALUE and y is NOVALUE:
+        return np.nonzero(array(condition))
+    if x is NOVALUE or y is NOVALUE:
+        raise ValueError("either both or neither of x and y should be given")
+    trace = active()
+    first, second = operand(trace, x), operand(trace, y)
+    dtype = common_dtype((first.key, second.key))
+    return finish(_select(trace, content_of(trace, condition), *_converted(trace, (first, second), dtype)))
+
+
+def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType) -> list[Content]:
+    return [
+        np.asarray(o.number, dtype) if o.number is not None else cast(trace, o.content, dtype) for o in operands
+    ]
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The first condition that holds chooses."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    trace = active()
+    operands = [operand(trace, c) for c in (*choicelist, default)]
+    dtype = common_dtype(tuple([o.key for o in operands]))
+    values = _converted(trace, operands, dtype)
+    result = values[-1]
+    for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
+        pred = content_of(trace, condition)
+        if dtype_of(pred) != BOOL:
+            trace.fail(TypeError, f"invalid entry in condlist: should be boolean ndarray, got {dtype_of(pred)}")
+        result = _select(trace, pred, value, result)
+    return finish(result)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Each function is applied to all of x; where its condition holds, its value is taken."""
+    a = array(x)
+    conditions = [array(c) for c in _condition_rows(a, condlist)]
+    if len(funclist) == len(conditions) + 1:
+        conditions.append(np.logical_not(_any_of(conditions)))
+    elif len(funclist) != len(conditions):
+        raise ValueError(
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected"
+        )
+    result: Any = np.zeros_like(a)
+    for condition, function in zip(conditions, funclist, strict=True):
+        value = function(a, *args, **kw) if callable(function) else function
+        trace, (pred, new, old) = contents(condition, value, result)
+        result = finish(_select(trace, pred, cast(trace, new, a.dtype), old))
+    return result
+
+
+def _condition_rows(a: Any, condlist: Any) -> list[Any]:
+    """A single condition counts as a list of one."""
+    if isinstance(condlist, TracedValue | np.ndarray):
+        return list(condlist) if np.ndim(condlist) > a.ndim else [condlist]
+    if a.ndim and not isinstance(condlist[0], list | tuple | np.ndarray | TracedValue):
+        return [condlist]
+    return list(condlist)
+
+
+def _any_of(conditions: list[Any]) -> Any:
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = np.logical_or(total, condition)
+    return total
+
+
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Element by element, the choice that `a` numbers."""
+    index = array(a)
+    trace = active()
+    listed = [array(c) for c in choices]
+    operands = [operand(trace, c) for c in listed]
+    dtype = np.result_type(*[c.dtype for c in listed])
+    values = _converted(trace, operands, dtype)
+    number, (place,) = len(listed), contents(index)[1]
+    place = cast(trace, place, np.dtype(np.int64))
+    if mode == "wrap":
+        place = op(trace, "mod", place, number)
+    elif mode == "clip":
+        place = op(trace, "clip", place, 0, number - 1)
+    else:
+        inside = op(trace, "bitwise_and", op(trace, "greater_equal", place, 0), op(trace, "less", place, number))
+        trace.check(inside, "invalid entry in choice array")
+    result = values[-1]
+    for k in reversed(range(number - 1)):
+        result = _select(trace, op(trace, "equal", place, k), values[k], result)
+    shape = broadcast_shape(trace, "np.choose", [shape_of(place), *[shape_of(v) for v in values]])
+    return finish(broadcast(trace, result, shape), out, "np.choose", "unsafe")
+
+
+# ------------------------------------------------------------------ clipping and cleaning
+
+
+def clip(
+    a: Any,
+    a_min: Any = NOVALUE,
+    a_max: Any = NOVALUE,
+    out: Any = None,
+    *,
+    min: Any = NOVALUE,
+    max: Any = NOVALUE,
+    **options: Any,
+) -> Any:
+    low = min if a_min is NOVALUE else a_min
+    high = max if a_max is NOVALUE else a_max
+    trace = active()
+    has_low, has_high = given(low), given(high)
+    operands = [operand(trace, x) for x in (a, *([low] if has_low else []), *([high] if has_high else []))]
+    if dtype_of(operands[0].content).kind == "c":
+        trace.fail(UnsupportedError, "np.clip of complex numbers is not followed; clip their parts")
+    asked = options.get("dtype")
+    dtype = np.dtype(asked) if asked is not None else common_dtype(tuple([o.key for o in operands]))
+    values = _converted(trace, operands, dtype)
+    shape = broadcast_shape(trace, "np.clip", [shape_of(v) for v in values])
+    x, *bounds = [broadcast(trace, v, shape) for v in values]
+    if has_low and has_high and dtype != BOOL:
+        result = trace.apply("clip", x, *bounds)
+    elif has_low or has_high:
+        result = trace.apply("maximum" if has_low else "minimum", x, bounds[0]) if dtype == BOOL else _one_sided(trace, x, bounds[0], has_low)
+    else:
+        result = x
+    return finish(result, out, "np.clip", options.get("casting", "same_kind"))
+
+
+def _one_sided(trace: Trace, x: Content, bound: Content, low: bool) -> Content:
+    """A missing bound is the infinity (or the last integer): the derivative at the other bound is 1, as for clip."""
+    dtype = dtype_of(x)
+    if dtype.kind == "f":
+        far: Any = np.inf if low else -np.inf
+    else:
+        far = np.iinfo(dtype).max if low else np.iinfo(dtype).min
+    other = full(trace, x, far)
+    return trace.apply("clip", x, bound, other) if low else trace.apply("clip", x, other, bound)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    a = array(x)
+    if a.dtype.kind not in "fc":
+        return a.copy() if copy and isinstance(a, TracedArray) else a
+    if a.dtype.kind == "c":
+        parts = [nan_to_num(p, True, nan, posinf, neginf) for p in (a.real, a.imag)]
+        result = finish(contents_op("complex", *parts))
+    else:
+        info = np.finfo(a.dtype)
+        large = info.max if posinf is None else posinf
+        small = info.min if neginf is None else neginf
+        result = np.where(np.isnan(a), nan, np.where(np.isposinf(a), large, np.where(np.isneginf(a), small, a)))
+        result = result.astype(a.dtype, copy=False)
+    if not copy and isinstance(a, TracedArray):
+        a[...] = result
+        return a
+    return result
+
+
+def contents_op(name: str, *xs: Any) -> Content:
+    """An op on the contents of values of one shape."""
+    trace, parts = contents(*xs)
+    return trace.apply(name, *parts)
+
+
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    x = array(a)
+    digits = int(decimals)
+    if x.dtype.kind in "biu" and digits >= 0:
+        result = x.copy() if isinstance(x, TracedArray) else x
+    elif x.dtype.kind == "c":
+        result = round_(x.real, digits) + 1j * round_(x.imag, digits)
+    elif digits == 0:
+        result = np.rint(x)
+    else:
+        scale = 10.0 ** abs(digits)
+        scaled = np.rint(x * scale) / scale if digits > 0 else np.rint(x / scale) * scale
+        result = scaled.astype(x.dtype, copy=False)
+        if x.dtype.kind == "f":
+            result = np.where(np.isfinite(x), result, x)
+    return result if out is None else finish(contents(result)[1][0], out, "np.round", "unsafe")
+
+
+def fix(x: Any, out: Any = None) -> Any:
+    result = np.trunc(x)
+    return result if out is None else finish(contents(result)[1][0], out, "np.fix")
+
+
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x), 1 at 0, where its derivatives are those of 1 - (pi x)**2 / 6."""
+    a = array(x)
+    a = a if a.dtype.kind in "fc" else a.astype(np.float64)
+    y = np.pi * a
+    zero = y == 0
+    safe = np.where(zero, np.ones((), a.dtype), y)
+    near = 1 - y * y / 6
+    return np.where(zero, near, np.sin(safe) / safe).astype(a.dtype, copy=False)
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    x = array(z)
+    real, imag = (x.real, x.imag) if x.dtype.kind == "c" else (x, np.zeros_like(x))
+    result = np.arctan2(imag, real)
+    return result * (180 / np.pi) if deg else result
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
+    """Jumps larger than half a period are taken as whole periods; their number has no derivative."""
+    x = array(p)
+    number = axis_number(active(), axis, x.ndim)
+    steps = np.diff(x, axis=number)
+    limit = period / 2 if discont is None else discont
+    whole = np.result_type(x.dtype, period)
+    if whole.kind in "iu":
+        half, rest = divmod(period, 2)
+        ambiguous = rest == 0
+    else:
+        half, ambiguous = period / 2, True
+    low = -half
+    wrapped = np.mod(steps - low, period) + low
+    if ambiguous:
+        wrapped = np.where((wrapped == low) & (steps > 0), half, wrapped)
+    correction = np.where(np.abs(steps) < limit, 0, wrapped - steps)
+    lead = (slice(None),) * number
+    made = x.astype(whole)
+    made[(*lead, slice(1, None))] = x[(*lead, slice(1, None))] + np.cumsum(correction, axis=number)
+    return made
+
+
+# ------------------------------------------------------------------ tests
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    x, y = array(a), array(b)
+    near = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y)) if x.dtype != BOOL or y.dtype != BOOL else np.equal(x, y)
+    result = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
+    if equal_nan:
+        result = np.logical_or(result, np.logical_and(np.isnan(x), np.isnan(y)))
+    return result
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    """A Python bool, so a guarded decision."""
+    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    x, y = array(a1), array(a2)
+    if x.shape != y.shape:
+        return False
+    same = np.equal(x, y)
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
+    return bool(np.all(same))
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    x, y = array(a1), array(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return bool(np.all(np.equal(x, y)))
+
+
+def iscomplex(x: Any) -> Any:
+    a = array(x)
+    return a.imag != 0 if a.dtype.kind == "c" else np.zeros_like(a, dtype=bool)
+
+
+def isreal(x: Any) -> Any:
+    a = array(x)
+    return a.imag == 0 if a.dtype.kind == "c" else np.ones_like(a, dtype=bool)
+
+
+def _signed_infinity(negative: bool) -> Callable[..., Any]:
+    def test(x: Any, out: Any = None) -> Any:
+        a = array(x)
+        sign = np.signbit(a)
+        return np.logical_and(np.isinf(a), sign if negative else np.logical_not(sign), out=out)
+
+    return test
+
+
+# ------------------------------------------------------------------ interpolation
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Piecewise linear; followed in x, xp and fp."""
+    at, knots, values = array(x), np.ravel(array(xp)), np.ravel(array(fp))
+    if knots.size != values.size:
+        raise ValueError(f"fp and xp are not of the same length: {values.size} and {knots.size}")
+    if knots.size == 0:
+        raise ValueError("array of sample points is empty")
+    at, knots = at.astype(np.float64, copy=False), knots.astype(np.float64, copy=False)
+    values = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64, copy=False)
+    if period is not None:
+        at, knots, values = _periodic(at, knots, values, abs(period))
+        left = right = None
+    if knots.size == 1:
+        inner = values[0] + 0 * at
+    else:
+        cell = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
+        x0, x1, y0, y1 = knots[cell], knots[cell + 1], values[cell], values[cell + 1]
+        slope = (y1 - y0) / (x1 - x0)
+        # at the last knot from the other end, so that the value there is exact and the derivative the slope before it
+        inner = np.where(at == knots[-1], slope * (at - x1) + y1, slope * (at - x0) + y0)
+    low = values[0] if left is None else left
+    high = values[-1] if right is None else right
+    result = np.where(at < knots[0], low, np.where(at > knots[-1], high, inner))
+    return np.where(np.isnan(at), at, result)
+
+
+def _periodic(at: Any, knots: Any, values: Any, period: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(period, TracedValue) and period == 0:
+        raise ValueError("period must be a non-zero value")
+    at, knots = np.mod(at, period), np.mod(knots, period)
+    order = np.argsort(knots)
+    knots, values = knots[order], values[order]
+    wide_knots = np.concatenate([knots[-1:] - period, knots, knots[:1] + period])
+    return at, wide_knots, np.concatenate([values[-1:], values, values[:1]])
+
+
+def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """`func1d` on each line in turn."""
+    x = array(arr)
+    number = axis_number(active(), axis, x.ndim)
+    lines = np.moveaxis(x, number, -1)
+    outer_shape = lines.shape[:-1]
+    results = [array(func1d(lines[index], *args, **kwargs)) for index in np.ndindex(*outer_shape)]
+    if not results:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    inner_ndim = results[0].ndim
+    stacked = np.reshape(np.stack(results), outer_shape + results[0].shape)
+    at = list(range(len(outer_shape), len(outer_shape) + inner_ndim))
+    return np.moveaxis(stacked, at, range(number, number + inner_ndim)).copy()
+
+
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    x = array(a)
+    for axis in np.atleast_1d(np.asarray(axes)).tolist():
+        number = axis_number(active(), axis, x.ndim)
+        result = array(func(x, number))
+        x = result if result.ndim == x.ndim else np.expand_dims(result, number)
+        if x.ndim != array(a).ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+    return x
+
+
+def ix_(*args: Any) -> Any:
+    ndim = len(args)
+    made = []
+    for k, sequence in enumerate(args):
+        x = array(sequence)
+        if x.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if x.dtype == BOOL:
+            (x,) = np.nonzero(x)
+        made.append(np.reshape(x, (1,) * k + (x.size,) + (1,) * (ndim - k - 1)))
+    return tuple(made)
+
+
+
+
+FUNCTIONS: dict[Any, Entry] = {
+    np.where: Entry(where),
+    np.select: Entry(select),
+    np.piecewise: Entry(piecewise),
+    np.choose: Entry(choose),
+    np.clip: Entry(clip),
+    np.nan_to_num: Entry(nan_to_num, False),
+    np.round: Entry(round_),
+    np.around: Entry(round_),
+    np.fix: Entry(fix),
+    np.sinc: Entry(sinc),
+    np.angle: Entry(angle),
+    np.unwrap: Entry(unwrap),
+    np.isclose: Entry(isclose),
+    np.allclose: Entry(allclose),
+    np.array_equal: Entry(array_equal),
+    np.array_equiv: Entry(array_equiv),
+    np.iscomplex: Entry(iscomplex),
+    np.isreal: Entry(isreal),
+    np.isposinf: Entry(_signed_infinity(False)),
+    np.isneginf: Entry(_signed_infinity(True)),
+    np.interp: Entry(interp),
+    np.apply_along_axis: Entry(apply_along_axis, False),
+    np.apply_over_axes: Entry(apply_over_axes, False),
+    np.ix_: Entry(ix_),
+}

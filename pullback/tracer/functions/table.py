@@ -1,0 +1,75 @@
+"""The one table: NumPy function -> how it is traced; and what is replaced in NumPy while a trace runs."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback.tracer.dispatch import Dispatch, Entry, Refused, Tables
+from pullback.tracer.functions import (
+    creation,
+    differences,
+    einsum,
+    elementwise,
+    indexing,
+    joining,
+    norms,
+    objects,
+    pointwise,
+    products,
+    quantiles,
+    reductions,
+    shapes,
+    sorting,
+    special,
+    statistics,
+    ufunc_methods,
+)
+from pullback.tracer.patching import Patcher, wrappers
+
+MODULES = (
+    creation,
+    differences,
+    einsum,
+    indexing,
+    joining,
+    norms,
+    pointwise,
+    products,
+    quantiles,
+    reductions,
+    shapes,
+    sorting,
+    statistics,
+)
+
+
+def merged() -> dict[Any, Entry | Refused]:
+    """All modules' tables in one; a function that stands in two is a mistake."""
+    table: dict[Any, Entry | Refused] = {}
+    for module in MODULES:
+        for function, entry in module.FUNCTIONS.items():
+            assert function not in table, f"{function} is in two tables"
+            table[function] = entry
+    return table
+
+
+def _with_wrappers(table: dict[Any, Entry | Refused]) -> dict[Any, Entry | Refused]:
+    """While a trace runs `np.copy` is a wrapper, and it is the wrapper that is looked up."""
+    found = dict(table)
+    for owner, name, new in REPLACEMENTS:
+        original = getattr(owner, name)
+        if callable(original) and original in table:
+            found[new] = table[original]
+    return found
+
+
+REPLACEMENTS = [*wrappers(np, creation.CREATORS), *objects.REPLACEMENTS]
+PATCHER = Patcher(REPLACEMENTS)
+DISPATCH = Dispatch(
+    Tables(
+        functions=_with_wrappers(merged()),
+        ufuncs={**elementwise.RULES, **special.RULES},
+        gufuncs=products.GUFUNCS,
+        ufunc_methods=ufunc_methods.METHODS,
+    )
+)

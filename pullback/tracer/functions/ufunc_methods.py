@@ -1,0 +1,158 @@
+"""`ufunc.reduce`, `accumulate`, `reduceat`, `outer` and `at`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ShapeError, UnsupportedError
+from pullback.tracer.array import TracedArray
+from pullback.tracer.functions.common import (
+    NOVALUE,
+    array,
+    axis_number,
+    axis_numbers,
+    contents,
+    finish,
+    given,
+    size_over,
+    static_array,
+)
+from pullback.tracer.subscript import add_at, apply_at
+from pullback.tracer.trace import active
+from pullback.tracer.ufuncs import plain_out
+
+REDUCTIONS: Mapping[Any, Any] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+}
+
+
+def reduce(
+    ufunc: np.ufunc,
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NOVALUE,
+    where: Any = True,
+) -> Any:
+    x = array(a)
+    target = out[0] if isinstance(out, tuple) else out
+    axes = axis_numbers(active(), axis, x.ndim) if x.ndim else ()
+    options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+    if where is not True:
+        options["where"] = where
+    if ufunc in REDUCTIONS and dtype is None or ufunc in (np.add, np.multiply):
+        if initial is not NOVALUE and ufunc not in (np.logical_and, np.logical_or):
+            options["initial"] = initial
+        if ufunc in (np.add, np.multiply) and dtype is not None:
+            options["dtype"] = dtype
+        result = REDUCTIONS[ufunc](x, **options)
+    elif ufunc in (np.fmax, np.fmin) and where is True and not given(initial) and x.dtype.kind == "f":
+        result = (np.nanmax if ufunc is np.fmax else np.nanmin)(x, axis=axes, keepdims=keepdims)
+    elif ufunc is np.logaddexp and where is True and not given(initial):
+        result = _logsumexp(x if dtype is None else x.astype(dtype), axes, keepdims)
+    else:
+        result = _folded(ufunc, x if dtype is None else x.astype(dtype), axes, keepdims, initial, where)
+    return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.reduce", "unsafe")
+
+
+def _logsumexp(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """max + log(sum(exp(x - max))), with a finite max; all -inf gives -inf and gradient 0."""
+    wide = x if x.dtype.kind == "f" else x.astype(np.float64)
+    if size_over(wide.shape, axes) == 0:
+        return np.sum(wide, axis=axes, keepdims=keepdims) - np.inf
+    trace, (content,) = contents(np.max(wide, axis=axes, keepdims=True))
+    top: Any = finish(trace.apply("stop_gradient", content))
+    top = np.where(np.isfinite(top), top, np.zeros((), wide.dtype)[()])
+    total = np.sum(np.exp(wide - top), axis=axes, keepdims=True)
+    empty = total == 0
+    result = np.where(empty, np.asarray(-np.inf).astype(wide.dtype)[()], np.log(np.where(empty, 1, total))) + top
+    result = result.astype(wide.dtype, copy=False)
+    return result if keepdims else np.squeeze(result, axis=axes)
+
+
+def _folded(ufunc: np.ufunc, x: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, where: Any) -> Any:
+    """From left to right, one call for each element of the reduced axes."""
+    if where is not True:
+        active().fail(UnsupportedError, f"np.{ufunc.__name__}.reduce: where= is not followed; use np.where before it")
+    kept = [k for k in range(x.ndim) if k not in axes]
+    lines = np.reshape(np.transpose(x, (*axes, *kept)), (-1, *[x.shape[k] for k in kept]))
+    count = lines.shape[0]
+    total: Any = initial if given(initial) else None
+    if total is None and count == 0:
+        if ufunc.identity is None:
+            active().fail(ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+        total = np.zeros_like(lines, shape=lines.shape[1:]) + ufunc.identity
+    for k in range(count):
+        total = lines[k] if total is None else ufunc(total, lines[k])
+    if keepdims:
+        return np.reshape(total, tuple([1 if k in axes else n for k, n in enumerate(x.shape)]))
+    return total
+
+
+def accumulate(ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    x = array(array_)
+    number = axis_number(active(), axis, x.ndim)
+    target = out[0] if isinstance(out, tuple) else out
+    if ufunc in (np.add, np.multiply):
+        result = (np.cumsum if ufunc is np.add else np.cumprod)(x, axis=number, dtype=dtype)
+    elif ufunc in (np.maximum, np.minimum) and x.dtype.kind in "iuf":
+        trace, (content,) = contents(x if dtype is None else x.astype(dtype))
+        name = "cummax" if ufunc is np.maximum else "cummin"
+        result = finish(trace.apply(name, content, axis=number, reverse=False))
+    else:
+        lines = np.moveaxis(x if dtype is None else x.astype(dtype), number, 0)
+        rows = [lines[0]] if lines.shape[0] else []
+        for k in range(1, lines.shape[0]):
+            rows.append(ufunc(rows[-1], lines[k]))
+        result = np.moveaxis(np.stack(rows), 0, number) if rows else x.copy()
+    return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.accumulate")
+
+
+def reduceat(ufunc: np.ufunc, array_: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """One reduction for each stretch between constant indices."""
+    x, trace = array(array_), active()
+    number = axis_number(trace, axis, x.ndim)
+    marks = static_array(trace, indices, "ufunc.reduceat: the indices").tolist()
+    n = x.shape[number]
+    lead = (slice(None),) * number
+    rows = []
+    for start, stop in zip(marks, [*marks[1:], n], strict=True):
+        if not 0 <= start < n:
+            trace.fail(IndexError, f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
+        piece = x[(*lead, slice(start, max(stop, start + 1)))]
+        rows.append(reduce(ufunc, piece, number, dtype))
+    result = np.stack(rows, axis=number)
+    return result if out is None else finish(contents(result)[1][0], out, f"np.{ufunc.__name__}.reduceat")
+
+
+def outer(ufunc: np.ufunc, A: Any, B: Any, **kwargs: Any) -> Any:
+    x, y = array(A), array(B)
+    return ufunc(np.reshape(x, x.shape + (1,) * y.ndim), y, **kwargs)
+
+
+def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
+    """Unbuffered: repeated indices take part again and again."""
+    trace = active()
+    if not isinstance(a, TracedArray):
+        trace.fail(UnsupportedError, plain_out(f"np.{ufunc.__name__}.at", a))
+    if ufunc in (np.add, np.subtract) and a.dtype.kind != "b":
+        add_at(trace, a, indices, b, negate=ufunc is np.subtract)
+    else:
+        apply_at(ufunc, a, indices, b)
+
+
+METHODS: Mapping[str, Any] = {
+    "reduce": reduce,
+    "accumulate": accumulate,
+    "reduceat": reduceat,
+    "outer": outer,
+    "at": at,
+}

@@ -1,0 +1,64 @@
+"""Which line of the user's file is running: the first frame outside pullback and NumPy."""
+
+import linecache
+import os
+import sys
+from types import CodeType
+
+import numpy as np
+
+from pullback.ir.graph import Location
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_EXAMPLES = _PACKAGE + "demo" + os.sep  # programs written as a user writes them
+
+
+def is_internal_file(file: str) -> bool:
+    """Whether `file` belongs to pullback or NumPy, whose lines mean nothing to the user."""
+    if file.startswith(_PACKAGE):
+        return not file.startswith(_EXAMPLES)
+    return file.startswith(_NUMPY) or file.startswith("<__array_function__")
+
+
+class Locator:
+    """Finds the user's line; remembers each place, so that a line is decoded once.
+
+    Entries are keyed by the identity of a code object, which the entry itself keeps alive.
+    """
+
+    __slots__ = ("_internal", "_places")
+
+    _internal: dict[int, tuple[CodeType, bool]]
+    _places: dict[tuple[int, int], Location]
+
+    def __init__(self) -> None:
+        self._internal = {}
+        self._places = {}
+
+    def here(self, depth: int = 1) -> Location | None:
+        """The nearest line outside pullback and NumPy among the callers of the caller."""
+        frame = sys._getframe(depth)
+        known = self._internal
+        while frame is not None:
+            code = frame.f_code
+            entry = known.get(id(code))
+            if entry is None:
+                entry = known[id(code)] = (code, is_internal_file(code.co_filename))
+            if not entry[1]:
+                key = (id(code), frame.f_lasti)
+                place = self._places.get(key)
+                if place is None:
+                    place = self._places[key] = Location(code.co_filename, frame.f_lineno or 0, code.co_name)
+                return place
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+
+def describe(place: Location | None) -> str:
+    """`at FILE:LINE in FUNCTION: source text`, for the end of an error message; empty when nothing is known."""
+    if place is None:
+        return ""
+    text = linecache.getline(place.file, place.line).strip()
+    where = f"{place.file}:{place.line}" + (f" in {place.function}" if place.function else "")
+    return f"\n  at {where}" + (f": {text}" if text else "")

@@ -1,0 +1,114 @@
+"""While a trace runs, NumPy's creation functions give arrays that can take traced values.
+
+NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names imported from it into
+the user's modules) are replaced by wrappers. A wrapper asks whether a trace runs in its own context: other threads, and
+NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
+"""
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pullback.tracer.location import is_internal_file
+from pullback.tracer.trace import current
+
+
+def wrapper(original: Any, traced: Callable[..., Any]) -> Any:
+    """`original`, except when called from the user's code inside a trace."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is None or is_internal_file(sys._getframe(1).f_code.co_filename):
+            return original(*args, **kwargs)
+        return traced(*args, **kwargs)
+
+    return call
+
+
+class Switch:
+    """An object used by subscript (`np.r_`, `np.mgrid`): the original's answer outside a trace, the traced one inside."""
+
+    __slots__ = ("_original", "_traced")
+
+    def __init__(self, original: Any, traced: Any) -> None:
+        self._original = original
+        self._traced = traced
+
+    def __getitem__(self, key: Any) -> Any:
+        inside = current() is not None and not is_internal_file(sys._getframe(1).f_code.co_filename)
+        return (self._traced if inside else self._original)[key]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __len__(self) -> int:
+        return len(self._original)
+
+
+class Patcher:
+    """Replaces attributes of namespaces, counted: put back when nobody needs them any more.
+
+    fixed : (namespace, name, replacement) of what is always replaced
+    """
+
+    def __init__(self, fixed: Iterable[tuple[Any, str, Any]]) -> None:
+        self._lock = threading.RLock()
+        self._fixed = tuple(fixed)
+        self._by_id = {id(getattr(owner, name)): new for owner, name, new in self._fixed}
+        self._originals = [(owner, name, getattr(owner, name), new) for owner, name, new in self._fixed]
+        self._count = 0
+        self._spaces: dict[int, tuple[dict[str, Any], int, dict[str, Any]]] = {}
+
+    @contextmanager
+    def active(self, spaces: Iterable[dict[str, Any]] = ()) -> Iterator[None]:
+        """Replacements in force; `spaces` are the global namespaces of the user's functions."""
+        taken = list({id(s): s for s in spaces}.values())
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                for owner, name, new in self._fixed:
+                    setattr(owner, name, new)
+            for space in taken:
+                self._enter(space)
+        try:
+            yield
+        finally:
+            with self._lock:
+                for space in taken:
+                    self._leave(space)
+                self._count -= 1
+                if self._count == 0:
+                    for owner, name, original, _ in self._originals:
+                        setattr(owner, name, original)
+
+    def _enter(self, space: dict[str, Any]) -> None:
+        known = self._spaces.get(id(space))
+        if known is not None:
+            self._spaces[id(space)] = (space, known[1] + 1, known[2])
+            return
+        saved = {name: value for name, value in list(space.items()) if id(value) in self._by_id}
+        for name, value in saved.items():
+            space[name] = self._by_id[id(value)]
+        self._spaces[id(space)] = (space, 1, saved)
+
+    def _leave(self, space: dict[str, Any]) -> None:
+        _, count, saved = self._spaces[id(space)]
+        if count > 1:
+            self._spaces[id(space)] = (space, count - 1, saved)
+            return
+        del self._spaces[id(space)]
+        for name, value in saved.items():
+            if space.get(name) is self._by_id[id(value)]:
+                space[name] = value
+
+
+def wrappers(owner: Any, replacements: Mapping[str, Callable[..., Any]]) -> list[tuple[Any, str, Any]]:
+    """The rows of a `Patcher` for functions of one module; names that this NumPy does not have are left out."""
+    return [
+        (owner, name, wrapper(getattr(owner, name), traced))
+        for name, traced in replacements.items()
+        if hasattr(owner, name)
+    ]

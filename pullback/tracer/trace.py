@@ -1,0 +1,305 @@
+"""The state of one trace: the ops emitted so far, constants, captured values, guards.
+
+Inside a trace the content of an array is either a `Value` (it depends on a parameter) or a plain ndarray (a constant).
+Ops on constants alone are evaluated at once and emit nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from pullback.errors import ConcretizationError, LeakedValueError, PullbackError
+from pullback.ir.builder import Builder
+from pullback.ir.graph import NO_ATTRS, Attrs, Literal, Location, Op, Region, Value
+from pullback.ir.ops import OPS
+from pullback.ir.types import DType, Shape, TensorType, tensor_type
+from pullback.tracer.location import Locator, describe
+
+Array = np.ndarray[Any, Any]
+Content = Value | Array
+
+# A constant of more elements becomes a parameter that the caller passes, so that megabytes stay out of the program text.
+LARGE_CONSTANT = 4096
+
+PREDICATES = frozenset(
+    "equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit "
+    "bitwise_and bitwise_or bitwise_xor invert".split()
+)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A Python decision that the traced path rests on: `value` was `expected`.
+
+    index : number of the guard, as in the `guard` op's attribute; the native function returns `index` + 1 on a miss.
+    """
+
+    index: int
+    value: Value
+    expected: int
+    loc: Location | None
+
+
+class Check(NamedTuple):
+    """A condition that must hold in every call; the native function returns -`code` where it does not."""
+
+    code: int
+    message: str
+    loc: Location | None
+
+
+class OuterValue(NamedTuple):
+    """A value of an enclosing trace that an inner trace read: an extra parameter of the inner function."""
+
+    trace: "Trace"
+    value: Value
+    param: Value
+
+
+class OuterArray(NamedTuple):
+    """A NumPy array that the function took from outside (a closure, a global, an attribute, a NumPy call on those) or a
+    large constant of its own: an extra parameter, read anew at each call."""
+
+    array: Array
+    param: Value
+    constant: bool
+
+
+_CURRENT: ContextVar["Trace | None"] = ContextVar("pullback_trace", default=None)
+
+
+def current() -> "Trace | None":
+    """The trace that runs in this context (thread or task), the innermost one."""
+    return _CURRENT.get()
+
+
+def active() -> "Trace":
+    """The running trace; a program error where there is none."""
+    trace = _CURRENT.get()
+    if trace is None:
+        raise LeakedValueError(
+            "a traced value was used after the function that made it had been traced; it stands for no number by itself. "
+            "Return it from the function instead of storing it"
+        )
+    return trace
+
+
+@contextmanager
+def running(trace: "Trace") -> Iterator["Trace"]:
+    """Make `trace` the running one; afterwards it has ended, and its values may not be used any more."""
+    token = _CURRENT.set(trace)
+    try:
+        yield trace
+    finally:
+        _CURRENT.reset(token)
+        trace.live = False
+
+
+def no_regions(region: Region, args: Sequence[Array]) -> tuple[Array, ...]:
+    raise AssertionError("an op with regions is not evaluated while tracing constants")
+
+
+@dataclass(eq=False, slots=True)
+class Trace:
+    """One function being traced.
+
+    dispatch : answers NumPy's protocols for the arrays of this trace (`pullback.tracer.dispatch`)
+    parent : the trace around it, if any
+    suppliers : for each parameter, a function that gives its present array; None for abstract arguments
+    known : arrays evaluated so far, for Python branches
+    settled : values that depend on no argument: constants, captured arrays, what is computed from them
+    place : the source line of ops that no line of the function asks for, such as reading its results
+    watch : whether a number was taken out of captured data, which must then not change between calls
+    """
+
+    dispatch: Any
+    parent: "Trace | None" = None
+    name: str = "f"
+    ties: str = "equal"
+    live: bool = True
+    place: Location | None = None
+    watch: bool = False
+    builder: Builder = field(default_factory=Builder)
+    locator: Locator = field(default_factory=Locator)
+    suppliers: dict[Value, Callable[[], Array] | None] = field(default_factory=dict)
+    known: dict[Value, Array] = field(default_factory=dict)
+    settled: set[Value] = field(default_factory=set)
+    memo: dict[Any, Any] = field(default_factory=dict)
+    guards: list[Guard] = field(default_factory=list)
+    guarded: dict[Value, int] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    outer_values: dict[Value, OuterValue] = field(default_factory=dict)
+    outer_arrays: dict[int, OuterArray] = field(default_factory=dict)
+    extra: list[OuterValue | OuterArray] = field(default_factory=list)
+
+    # ------------------------------------------------------------------ parameters
+
+    def param(self, type: TensorType, hint: str, supplier: Callable[[], Array] | None) -> Value:
+        value = self.builder.param(type, hint)
+        self.suppliers[value] = supplier
+        return value
+
+    def capture_value(self, outer: "Trace", value: Value, supplier: Callable[[], Array]) -> Value:
+        """The parameter that stands for `value` of an enclosing trace; `supplier` gives its present array."""
+        known = self.outer_values.get(value)
+        if known is None:
+            param = self.param(value.type, f"outer{len(self.extra)}", supplier)
+            known = self.outer_values[value] = OuterValue(outer, value, param)
+            self.extra.append(known)
+            if value in outer.settled:
+                self.settled.add(param)
+        return known.param
+
+    def capture_array(self, array: Array, constant: bool = False) -> Value:
+        """The parameter that stands for an array from outside the function."""
+        known = self.outer_arrays.get(id(array))
+        if known is None:
+            word = "const" if constant else "captured"
+            type = tensor_type(array.dtype, array.shape)
+            param = self.param(type, f"{word}{len(self.extra)}", lambda: array)
+            known = self.outer_arrays[id(array)] = OuterArray(array, param, constant)
+            self.extra.append(known)
+            self.settled.add(param)
+        return known.param
+
+    # ------------------------------------------------------------------ emitting
+
+    def apply(self, name: str, *contents: Content, **attrs: Any) -> Content:
+        """Emit the op `name` with its one result; on constants alone, compute it."""
+        return self.apply_all(name, contents, attrs)[0]
+
+    def apply_all(self, name: str, contents: Sequence[Content], attrs: dict[str, Any]) -> Sequence[Content]:
+        """Emit an op with any number of results; on constants alone, compute them."""
+        if contents and not any([isinstance(c, Value) for c in contents]):
+            return self.fold(name, contents, attrs)
+        values = [c if isinstance(c, Value) else self.lift(c) for c in contents]
+        if name in PREDICATES:
+            return self._predicate(name, tuple(values))
+        return self.emit(name, values, Attrs(attrs) if attrs else NO_ATTRS).results
+
+    def _predicate(self, name: str, values: tuple[Value, ...]) -> Sequence[Content]:
+        """Equal tests are one value, so that a mask written twice (`x[x > 0] = y[x > 0]`) is known to be the same."""
+        key = (name, values)
+        results: Sequence[Content] | None = self.memo.get(key)
+        if results is None:
+            results = self.memo[key] = self.emit(name, values).results
+        return results
+
+    def emit(self, name: str, values: Sequence[Value], attrs: Attrs = NO_ATTRS, regions: tuple[Region, ...] = ()) -> Op:
+        """Append an op at the user's line."""
+        loc = self.place or self.locator.here(3)
+        try:
+            op = self.builder.add(OPS[name], values, attrs, regions, loc)
+        except PullbackError as error:
+            raise type(error)(f"{error}{describe(loc)}") from None
+        if self.settled.issuperset(values):
+            self.settled.update(op.results)
+        return op
+
+    def fold(self, name: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> tuple[Array, ...]:
+        """The results of an op on constants, each an array of its own."""
+        opdef = OPS[name]
+        frozen = Attrs(attrs)
+        operands = tuple([Value(tensor_type(a.dtype, a.shape)) for a in arrays])
+        op = Op(opdef, operands, frozen, opdef.infer([v.type for v in operands], frozen, ()))
+        with np.errstate(all="ignore"):
+            results = opdef.evaluate(op, arrays, no_regions)
+        return tuple([np.array(r) if r.base is not None or any(r is a for a in arrays) else r for r in results])
+
+    def lift(self, content: Content) -> Value:
+        """A value for a constant: small ones are literals, uniform ones a broadcast number, ranges an iota."""
+        if isinstance(content, Value):
+            return content
+        if content.size > LARGE_CONSTANT and not _is_uniform(content):
+            copy = np.array(content, order="C")
+            return self.capture_array(copy, constant=True)
+        if content.size > 1 and _is_uniform(content):
+            return self.full(content.dtype, content.shape, content.reshape(-1)[0])
+        return self.literal(content)
+
+    def literal(self, array: Array) -> Value:
+        literal = Literal(array)
+        value: Value | None = self.memo.get(literal)
+        if value is None:
+            value = self.memo[literal] = self.emit("constant", (), Attrs(value=literal)).results[0]
+        return value
+
+    def full(self, dtype: DType, shape: Shape, number: Any) -> Value:
+        """A value of one number everywhere."""
+        scalar = self.literal(np.asarray(number, dtype))
+        if shape == ():
+            return scalar
+        key = (scalar, shape)
+        value: Value | None = self.memo.get(key)
+        if value is None:
+            value = self.memo[key] = self.emit("broadcast", (scalar,), Attrs(dims=(), shape=shape)).results[0]
+        return value
+
+    # ------------------------------------------------------------------ decisions
+
+    def guard(self, value: Value, expected: int) -> None:
+        """Record that the path taken holds only while `value` is `expected`; once per value."""
+        if value in self.guarded:
+            return
+        index = len(self.guards)
+        loc = self.locator.here(2)
+        self.emit("guard", (value,), Attrs(index=index, expected=expected))
+        self.guards.append(Guard(index, value, expected, loc))
+        self.guarded[value] = expected
+
+    def check(self, pred: Content, message: str) -> None:
+        """All of `pred` must hold at every call, else the call raises `message` with the user's line."""
+        loc = self.locator.here(2)
+        if not isinstance(pred, Value):
+            if not np.all(pred):
+                raise ValueError(f"{message}{describe(loc)}")
+            return
+        code = len(self.checks) + 1
+        self.emit("check", (pred,), Attrs(message=message, code=code))
+        self.checks.append(Check(code, message, loc))
+
+    # ------------------------------------------------------------------ errors
+
+    def fail(self, error: type[Exception], message: str) -> NoReturn:
+        """Raise `error` with the user's line behind the message."""
+        raise error(f"{message}{describe(self.locator.here(2))}")
+
+    def is_inside(self, outer: "Trace") -> bool:
+        """Whether this trace runs within `outer`."""
+        trace = self.parent
+        while trace is not None:
+            if trace is outer:
+                return True
+            trace = trace.parent
+        return False
+
+
+def _is_uniform(array: Array) -> bool:
+    """Whether every element has the bits of the first: -0.0 is not 0.0, and NaN is NaN."""
+    if array.size == 0:
+        return False
+    first = array.reshape(-1)[:1]
+    if array.dtype.kind in "fc":
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, array.itemsize)
+        return bool((flat == flat[0]).all())
+    return bool((array == first).all())
+
+
+def shape_of(content: Content) -> Shape:
+    return content.type.shape if isinstance(content, Value) else content.shape
+
+
+def dtype_of(content: Content) -> DType:
+    return content.type.dtype if isinstance(content, Value) else content.dtype
+
+
+def abstract_error(trace: Trace, what: str) -> NoReturn:
+    trace.fail(
+        ConcretizationError,
+        f"{what} needs the number behind a traced value, but this function is traced for argument types alone. "
+        "Give example values, or use pullback.cond / pullback.while_loop / np.where",
+    )
