@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from pullback.codegen import memory
+from pullback.codegen.interleave import LoadGroup, StoreGroup, deinterleave, interleave, load_groups, store_groups
 from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of
 from pullback.codegen.memory import Mask
@@ -23,7 +24,7 @@ from pullback.errors import CodegenError
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
 from pullback.ir.opdef import Scalar
-from pullback.ir.types import BOOL, I64
+from pullback.ir.types import BOOL, F32, F64, I64
 
 Index: TypeAlias = V | int
 Env: TypeAlias = dict[tuple[Value, int, int], Lane]
@@ -58,6 +59,9 @@ class BodyEmitter:
         self._schedule = _schedule(nest)
         self._splatted = _read_by_vectors(nest)
         self._loads = dict(zip(nest.spec.body.params, nest.loads, strict=True))
+        self._load_groups = load_groups(nest)
+        self._store_groups = store_groups(nest)
+        self._wide: dict[tuple[LoadGroup, int], list[V]] = {}
         self._start_streams()
 
     # ---------------------------------------------------------------- places
@@ -76,11 +80,13 @@ class BodyEmitter:
     def scope(self) -> Iterator[None]:
         """What is computed inside is forgotten behind."""
         streams, ranges, index, shared = self._streams, list(self.ranges), list(self._index), self.s.shared
+        wide, self._wide = self._wide, {}
         self._env.append({})
         self._streams = dict(streams)
         self.s.shared = None if shared is None else dict(shared)
         yield
         self._env.pop()
+        self._wide = wide
         self._streams, self.ranges, self._index, self.s.shared = streams, ranges, index, shared
 
     def begin_vectors(self, lanes: int, copies: int, mask: Index | None) -> None:
@@ -115,7 +121,7 @@ class BodyEmitter:
             if value in used:
                 self._streams[f"operand{load.operand}", load.at.terms] = (self.operands[load.operand], 0)
         for k, store in enumerate(self.nest.stores):
-            self._streams[f"result{k}", store.at.terms] = (self.results[k], 0)
+            self._streams[f"result{k}", store.at.terms] = (self.results[self.nest.spec.target(k)], 0)
 
     def _itemsize(self, buffer: str) -> int:
         if buffer.startswith("operand"):
@@ -243,8 +249,19 @@ class BodyEmitter:
         address = self._address(buffer, load.at, copy * lanes * stride if lanes > 1 else 0)
         if lanes == 1 or stride == 0:
             return self._one_loaded(value, address, holds, lanes)
+        if value in self._load_groups and self._mask is None:
+            return self._loaded_in_group(value, copy, lanes)
         mask = self._mask if holds is True else self._lane_mask(holds, lanes)
         return memory.load(self.b, value.type.dtype, address, stride, lanes, mask)
+
+    def _loaded_in_group(self, value: Value, copy: int, lanes: int) -> Lane:
+        group, which = self._load_groups[value]
+        dtype = value.type.dtype
+        if (group, copy) not in self._wide:
+            first = self._address(f"operand{group.operand}", group.first, copy * lanes * group.stride)
+            addresses = [memory.offset(self.b, first, dtype, k * lanes) for k in range(group.stride)]
+            self._wide[group, copy] = [memory.load(self.b, dtype, address, 1, lanes).re for address in addresses]
+        return Lane(dtype, deinterleave(self.b, self._wide[group, copy], lanes, which))
 
     def _one_loaded(self, value: Value, address: V, holds: V | bool, lanes: int) -> Lane:
         dtype = value.type.dtype
@@ -267,23 +284,59 @@ class BodyEmitter:
     def leaf(self, shorts: dict[int, list[State]]) -> dict[int, list[State]]:
         """The innermost point: values go into accumulators and to memory."""
         result = dict(shorts)
+        grouped = set(self._write_groups())
         for k, value in enumerate(self.nest.spec.body.results):
             if k in shorts:
                 result[k] = self._stepped(k, value, shorts[k])
-            else:
+            elif k not in grouped:
                 on_vector = self.nest.vector >= 0
                 for copy in range(self.copies if on_vector else 1):
                     self.write(k, self._value(value, copy, self.lanes if on_vector else 1), copy)
         return result
+
+    def _write_groups(self) -> Iterator[int]:
+        """Write the stores that together are contiguous; gives their numbers."""
+        if self._mask is not None or self.lanes == 1:
+            return
+        for group in self._store_groups:
+            for copy in range(self.copies):
+                self._write_group(group, copy)
+            yield from group.stores
+
+    def _write_group(self, group: StoreGroup, copy: int) -> None:
+        first, lanes, stride = group.stores[0], self.lanes, len(group.stores)
+        store = self.nest.stores[first]
+        values = [self._value(self.nest.spec.body.results[k], copy, lanes).re for k in group.stores]
+        address = self._address(f"result{first}", group.first, copy * lanes * stride)
+        for k, vector in enumerate(interleave(self.b, values, lanes)):
+            place = memory.offset(self.b, address, store.type.dtype, k * lanes)
+            value = Lane(store.type.dtype, vector)
+            if self.nest.accumulates_in_memory(store):
+                value = combine(self.s, store.kind, memory.load(self.b, value.dtype, place, 1, lanes), value)
+            memory.store(self.b, value, place)
 
     def _stepped(self, k: int, value: Value, states: Sequence[State]) -> list[State]:
         lanes = self.state_lanes(k)
         across = self.nest.register_level(self.nest.stores[k]) <= self.nest.vector
         mask = memory.mask_vector(self.b, self._mask, lanes) if across else None
         reducer = self.reducers[k]
+        if self._is_product(k, value):
+            return [self._product_step(k, value, state, copy, mask) for copy, state in enumerate(states)]
         return [
             reducer.step(self.s, state, self._value(value, copy, lanes), mask) for copy, state in enumerate(states)
         ]
+
+    def _is_product(self, k: int, value: Value) -> bool:
+        """May the store's sum of products be computed by fused multiply and add."""
+        product = self.nest.spec.contracts and value.op is not None and value.op.name == "mul"
+        return product and self.reducers[k].kind == "sum" and value.type.dtype in (F32, F64)
+
+    def _product_step(self, k: int, value: Value, state: State, copy: int, mask: V | None) -> State:
+        lanes = self.state_lanes(k)
+        assert value.op is not None
+        x, y = (self._value(v, copy, lanes) for v in value.op.operands)
+        new = self.s.multiply_add(x, y, Lane(x.dtype, *state)).re
+        return (new if mask is None else self.b.select(mask, new, state[0]),)
 
     def write(self, k: int, value: Lane, copy: int) -> None:
         """A value (of one copy) to its place, or added to what is there."""

@@ -41,7 +41,7 @@ _BYTE_NS = 0.04
 class Share:
     """How the work is cut: `count` ranges of `length` indices of `level`.
 
-    partial : stores that accumulate over the level, so that each chunk has its own copy of the result
+    partial : results that accumulate over the level, so that each chunk has its own copy of them
     """
 
     level: int
@@ -145,10 +145,16 @@ def _fill_empty(b: FunctionBuilder, spec: KernelSpec, results: Sequence[V]) -> N
 def _fill_accumulators(
     b: FunctionBuilder, nest: Nest, results: Sequence[V], copies: int, chosen: Sequence[int] | None = None
 ) -> None:
-    for k, (store, pointer) in enumerate(zip(nest.stores, results, strict=True)):
-        if nest.accumulates_in_memory(store) and (chosen is None or k in chosen):
+    """Put identities where elements are revisited; `chosen` are results, all by default."""
+    for target, store in _result_stores(nest).items():
+        if nest.accumulates_in_memory(store) and (chosen is None or target in chosen):
             number = identity_number(store.kind, store.type.dtype)
-            fill(b, pointer, store.type.dtype, number, store.type.size * copies)
+            fill(b, results[target], store.type.dtype, number, store.type.size * copies)
+
+
+def _result_stores(nest: Nest) -> dict[int, Store]:
+    """For each result a store that writes to it; others to the same one differ only in where."""
+    return {nest.spec.target(k): store for k, store in enumerate(nest.stores)}
 
 
 # ------------------------------------------------------------------ sharing
@@ -181,14 +187,14 @@ def plan_share(nest: Nest) -> Share | None:
     count = -(-size // length)
     if count < 2:
         return None
-    partial = tuple(k for k, store in enumerate(nest.stores) if nest.is_reduced(store, level))
+    partial = tuple(k for k, store in _result_stores(nest).items() if nest.is_reduced(store, level))
     return Share(level, length, count, partial)
 
 
 def _shared_level(nest: Nest, chunks: int) -> int | None:
     """The outermost level, if it is parallel or its partial results are small; else the longest parallel level."""
     sizes = nest.sizes
-    partial = sum(store.type.size for store in nest.stores if nest.is_reduced(store, 0))
+    partial = sum(store.type.size for store in _result_stores(nest).values() if nest.is_reduced(store, 0))
     if sizes[0] >= 2 and partial * min(chunks, sizes[0]) * 8 <= nest.spec.points:
         parallel = [level for level in range(nest.depth) if _is_parallel(nest, level) and sizes[level] >= 4 * chunks]
         return 0 if sizes[0] >= chunks // 4 or not parallel else parallel[0]
@@ -217,7 +223,7 @@ def _emit_shared(
     chunk = _emit_chunk(e, f"{b.name}.chunk", nest, share)
     run_parallel(e, b, chunk, [*operands, *targets], share.count)
     for k, buffer in partials.items():
-        _combine(e, b, nest.stores[k], share.count, buffer, results[k])
+        _combine(e, b, _result_stores(nest)[k], share.count, buffer, results[k])
     return used
 
 
@@ -240,18 +246,19 @@ def _partial_buffers(b: FunctionBuilder, nest: Nest, share: Share, scratch: V) -
     buffers, used = {}, 0
     for k in share.partial:
         buffers[k] = b.gep("i8", scratch, used)
-        used += -(-nest.stores[k].type.nbytes * share.count // 64) * 64
+        used += -(-_result_stores(nest)[k].type.nbytes * share.count // 64) * 64
     return buffers, used
 
 
 def _emit_chunk(e: Emission, name: str, nest: Nest, share: Share) -> str:
     b = e.function(name, [("ptr", "context"), ("i64", "chunk")])
     count = len(nest.spec.operands)
-    pointers = chunk_pointers(b, count + len(nest.stores))
+    stores = _result_stores(nest)
+    pointers = chunk_pointers(b, count + len(stores))
     number = b.params[1]
     results = pointers[count:]
     for k in share.partial:
-        results[k] = b.gep("i8", results[k], b.mul(number, nest.stores[k].type.nbytes))
+        results[k] = b.gep("i8", results[k], b.mul(number, stores[k].type.nbytes))
     size = nest.sizes[share.level]
     lo = b.mul(number, share.length)
     hi = b.intrinsic("smin", b.add(lo, share.length), size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pullback.codegen.expand import axis_to_expand, expand_axis
 from pullback.codegen.spec import KernelSpec, remap, spec_affines
 from pullback.codegen.target import Target
 from pullback.ir.graph import Op, Value
@@ -21,6 +22,11 @@ MAX_LANES = 16
 MAX_COPIES = 8
 STRIDED_COST = 1.3
 """Of loading one element into a lane, where a whole vector load is 1."""
+
+# weight up to -> copies
+_LONG_BODIES = ((72, 2), (400, 4), (800, 2))
+_REDUCING_COPIES = ((12, 4), *_LONG_BODIES)
+_STORING_COPIES = ((6, 4), (16, 2), (24, 1), *_LONG_BODIES)
 
 _SHORT_AXIS = 16
 _UNROLLED_AXIS = 8
@@ -84,6 +90,9 @@ class Nest:
 def plan_nest(spec: KernelSpec, target: Target) -> Nest:
     """Choose the loops of a kernel whose space is not empty."""
     sizes, table = _merged_axes(spec)
+    while (axis := axis_to_expand(spec, sizes)) is not None:
+        spec = expand_axis(spec, axis)
+        sizes, table = _merged_axes(spec)
     lanes = _lanes(spec, target)
     vector = _vector_axis(spec, sizes, table, lanes)
     order = _order(spec, sizes, table, vector, lanes)
@@ -247,15 +256,16 @@ def _belongs_inside(
 
 
 def _copies(spec: KernelSpec, stores: tuple[Store, ...], sizes: tuple[int, ...], vector: int, lanes: int) -> int:
-    """Vectors in one turn: enough to hide latencies and loop overhead, few where the body is long."""
+    """Vectors in one turn: enough to hide latencies, few where the code would get long.
+
+    Short bodies lack only loop overhead and, in reductions, independent sums. Long ones are chains of dependent
+    instructions that fill the processor's window before the next turn comes into it: they want more again.
+    """
     if vector < 0:
         return 1
     reduces = any(store.kind != "store" for store in stores)
-    copies = 1
-    for limit, count in ((12, 4), (32, 2)) if reduces else ((6, 4), (16, 2)):
-        if spec.weight <= limit:
-            copies = count
-            break
+    table = _REDUCING_COPIES if reduces else _STORING_COPIES
+    copies = next((count for limit, count in table if spec.weight <= limit), 1)
     if vector != len(sizes) - 1 and spec.weight <= 8:
         copies = MAX_COPIES // max(1, len(stores))
     vectors = -(-sizes[vector] // lanes)

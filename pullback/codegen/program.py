@@ -39,16 +39,18 @@ class Cell(NamedTuple):
 class Program:
     """One planned function and the module it is written to.
 
+    blas_int : bytes of the integers of the BLAS; 0: there is none
     scratch : most bytes that were in use at once behind the plan's arena
     top : bytes of it in use where the present op is lowered
     aliases : values that are another value, whatever the plan says
     cells : values whose address changes, as rows of an array do
     """
 
-    def __init__(self, plan: Plan, emission: Emission, name: str) -> None:
+    def __init__(self, plan: Plan, emission: Emission, name: str, blas_int: int) -> None:
         self.plan = plan
         self.e = emission
         self.name = name
+        self.blas_int = blas_int
         self.scratch = 0
         self.top = 0
         self.aliases: dict[Value, Value] = {}
@@ -81,6 +83,15 @@ class Program:
             params = [("ptr", f"p{k}") for k in range(pointers)]
             b = self.e.function(self.new_name(hint), params, attributes="noinline")
             emit(self, b)
+            b.ret()
+            self._routines[key] = b.name
+        return self._routines[key]
+
+    def chunk(self, key: Hashable, hint: str, emit: Callable[[FunctionBuilder], None]) -> str:
+        """A function `(context, number)` for `run_parallel`; equal keys share one."""
+        if key not in self._routines:
+            b = self.e.function(self.new_name(hint), [("ptr", "context"), ("i64", "chunk")])
+            emit(b)
             b.ret()
             self._routines[key] = b.name
         return self._routines[key]

@@ -61,6 +61,12 @@ class Scalars:
         operation: Callable[[V, V], V] = getattr(self.b, names[name])
         return Lane(x.dtype, operation(x.re, y.re))
 
+    def multiply_add(self, x: Lane, y: Lane, z: Lane) -> Lane:
+        """x * y + z inside a sum of products, where floats may be rounded once."""
+        if x.dtype.kind == "f" and x.dtype != F16:
+            return Lane(x.dtype, self.b.fma(x.re, y.re, z.re))
+        return self.binary("add", self.binary("mul", x, y), z)
+
     def compare(self, predicate: str, x: Lane, y: Lane) -> Lane:
         """Ordered comparison; NaN is unequal to all. Complex numbers are ordered by real, then imaginary part."""
         if x.im is not None:

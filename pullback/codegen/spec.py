@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.index import Affine
@@ -43,6 +43,8 @@ class KernelSpec:
     operands : types of the buffers read
     body : the scalar program
     weight : rough cost of one point in vector instructions
+    targets : number of the result that each store writes to, where several write to one; empty: each to its own
+    contracts : sums of products may be rounded once for each product and addition
     """
 
     space: Shape
@@ -50,7 +52,9 @@ class KernelSpec:
     stores: tuple[Store, ...]
     operands: tuple[TensorType, ...]
     body: Region
-    weight: int = field(default=0)
+    weight: int = 0
+    targets: tuple[int, ...] = ()
+    contracts: bool = False
 
     @property
     def points(self) -> int:
@@ -59,9 +63,13 @@ class KernelSpec:
             total *= n
         return total
 
+    def target(self, store: int) -> int:
+        """The result that a store writes to."""
+        return self.targets[store] if self.targets else store
+
     def key(self) -> Hashable:
         """Equal for kernels whose code is the same."""
-        return (self.space, self.loads, self.stores, self.operands, body_key(self.body))
+        return (self.space, self.loads, self.stores, self.operands, self.contracts, body_key(self.body))
 
 
 def kernel_spec(op: Op) -> KernelSpec:

@@ -1,0 +1,61 @@
+"""Calls of BLAS, under its logical names (`cblas_dgemm`), which the runtime binds to the library that NumPy uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pullback.codegen.gemm import Matrices
+from pullback.codegen.kernel import Emission
+from pullback.codegen.lane import element_type
+from pullback.codegen.llvm import FunctionBuilder, V, const
+from pullback.ir.types import DType, real_dtype
+
+_LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
+_ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
+
+
+@dataclass(frozen=True)
+class BlasCall:
+    """A product and the width of the library's integers in bytes."""
+
+    matrices: Matrices
+    int_bytes: int
+
+
+def is_blas_dtype(dtype: DType) -> bool:
+    """Does BLAS compute with it."""
+    return dtype.str[1:] in _LETTERS
+
+
+def emit_blas(e: Emission, b: FunctionBuilder, call: BlasCall, x: V, y: V, out: V) -> None:
+    """out = x @ y by `gemm`, row-major."""
+    shapes = call.matrices
+    name = f"cblas_{_LETTERS[shapes.dtype.str[1:]]}gemm"
+    whole = f"i{8 * call.int_bytes}"
+    scalar = "ptr" if shapes.dtype.kind == "c" else element_type(shapes.dtype)
+    x_trans, x_lead = _layout(*shapes.x, shapes.m, shapes.k)
+    y_trans, y_lead = _layout(*shapes.y, shapes.k, shapes.n)
+    one, zero = _scalars(b, shapes.dtype)
+    args = [
+        *(const("i32", n) for n in (_ROW_MAJOR, x_trans, y_trans)),
+        *(const(whole, n) for n in (shapes.m, shapes.n, shapes.k)),
+        *(one, x, const(whole, x_lead), y, const(whole, y_lead)),
+        *(zero, out, const(whole, shapes.n)),
+    ]
+    types = ("i32", "i32", "i32", whole, whole, whole, scalar, "ptr", whole, "ptr", whole, scalar, "ptr", whole)
+    b.call("void", e.external(name, "void", types), args)
+
+
+def _layout(row: int, column: int, rows: int, columns: int) -> tuple[int, int]:
+    """Transposed or not, and the leading dimension, of a matrix with these strides."""
+    if column == 1 or (column == 0 and columns == 1):
+        return _NO_TRANS, max(row, columns, 1)
+    return _TRANS, max(column, rows, 1)
+
+
+def _scalars(b: FunctionBuilder, dtype: DType) -> tuple[V, V]:
+    if dtype.kind != "c":
+        return const(element_type(dtype), 1.0), const(element_type(dtype), 0.0)
+    part = real_dtype(dtype).type
+    one = part(1).tobytes() + part(0).tobytes()
+    return b.module.constant(one), b.module.constant(bytes(dtype.itemsize))
