@@ -121,6 +121,11 @@ def _write_constant(x: "TracedValue", new: Array) -> bool:
         if not isinstance(step, Strided) or not isinstance(view, np.ndarray):
             return False
         view = step.of_array(view)
+    # One element of an array is a NumPy scalar, which is no view.
+    if not isinstance(view, np.ndarray):
+        return False
+    if not isinstance(view, np.ndarray):  # one element, which NumPy gives as a scalar
+        return False
     view[...] = new
     cell.version += 1
     cell.written = True
