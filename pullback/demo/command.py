@@ -29,6 +29,7 @@ class Outcome:
     accuracy: float
     disagreement: float
     times: Times
+    ops: dict[str, int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +72,8 @@ def _run(model: Model, digits: Digits, options: argparse.Namespace) -> Outcome:
         rounds=20 if options.quick else 400,
     )
     off = disagreement(model, slope, parameters, batch, rng)
-    return Outcome(model, trained, accuracy(model, parameters, digits), off, times)
+    ops = pb.ops_before_and_after(gradient, parameters, *batch)
+    return Outcome(model, trained, accuracy(model, parameters, digits), off, times, ops)
 
 
 def _report(outcomes: Sequence[Outcome]) -> Table:
@@ -88,6 +90,9 @@ def _column(outcome: Outcome) -> dict[str, str]:
         "steps": f"{trained.steps:,}",
         "all steps": duration(trained.seconds),
         "first call, compilation included": duration(trained.first_call),
+        "operations of loss and gradient": f"{outcome.ops['traced']}",
+        "after the passes": f"{outcome.ops['optimised']}",
+        "fused into kernels": f"{outcome.ops['planned']}",
         "gradient against finite differences": f"{outcome.disagreement:.1e}",
         "loss and gradient, compiled": duration(times.compiled),
         "the same by hand in NumPy": duration(times.by_hand),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
+from pullback.ir.interpret import interpret
 from tests import reference
 from tests.programs.program import Program
 
@@ -30,6 +31,20 @@ def check_gradient(program: Program) -> None:
     value, again = pb.value_and_grad(program.function, argnums=program.argnums)(*arguments)
     _assert_close(value, program.function(*reference.copy(arguments)), 1e-13, 1e-14)
     _assert_close(reference.flatten(again), reference.flatten(found), 1e-12, 1e-13)
+
+
+def check_interpreter(program: Program) -> None:
+    """Native code and the interpreter agree to a few units in the last place, on the program as it was differentiated."""
+    arguments = program.sample()
+    transformed = pb.value_and_grad(program.function, argnums=program.argnums)
+    staged = pb.lower(transformed, *reference.copy(arguments))
+    call = transformed.call_of(arguments, {})
+    values = [call.values[leaf] for leaf in staged.traced.leaves] + [extra.source for extra in staged.extras]
+    typed = [np.asarray(v, dtype=p.type.dtype) for v, p in zip(values, staged.function.params, strict=True)]
+    results = interpret(staged.function, typed)
+    expected = staged.out_tree.unflatten([results[output.index] for output in staged.outputs])
+    found = transformed(*arguments)
+    _assert_close(reference.flatten(found), reference.flatten(expected), 1e-12, 1e-14)
 
 
 def check_forward_mode(program: Program) -> None:

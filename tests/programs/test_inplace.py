@@ -17,6 +17,11 @@ def test_the_gradient_through_writes_agrees_with_finite_differences(name: str) -
 
 
 @every_program
+def test_native_code_agrees_with_the_interpreter_through_writes(name: str) -> None:
+    checks.check_interpreter(PROGRAMS[name])
+
+
+@every_program
 def test_forward_mode_through_writes_agrees_with_reverse_mode(name: str) -> None:
     checks.check_forward_mode(PROGRAMS[name])
 

@@ -17,6 +17,11 @@ def test_the_gradient_agrees_with_finite_differences(name: str) -> None:
 
 
 @every_program
+def test_native_code_agrees_with_the_interpreter(name: str) -> None:
+    checks.check_interpreter(PROGRAMS[name])
+
+
+@every_program
 def test_forward_mode_agrees_with_reverse_mode(name: str) -> None:
     checks.check_forward_mode(PROGRAMS[name])
 
