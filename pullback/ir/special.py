@@ -90,7 +90,11 @@ def _cot_derivative(n: int, x: Array) -> Array:
     poly = np.polynomial.Polynomial([0.0, np.pi])
     for _ in range(n):
         poly = -np.pi * np.polynomial.Polynomial([1.0, 0.0, 1.0]) * poly.deriv()
-    return np.asarray(poly(1 / np.tan(np.pi * (x - np.rint(x)))))
+    cot = 1 / np.tan(np.pi * (x - np.rint(x)))
+    total = np.full_like(cot, poly.coef[-1])
+    for c in poly.coef[-2::-1]:  # Horner by hand: an infinite cotangent must not meet a factor 0
+        total = total * cot + c
+    return total
 
 
 def polygamma(n: int, x: Array) -> Array:
