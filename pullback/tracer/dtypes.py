@@ -20,6 +20,8 @@ def ufunc_types(ufunc: np.ufunc, keys: tuple[Key, ...], dtype: DType | None = No
     ------
     TypeError : NumPy has no loop for these dtypes.
     """
+    if all(isinstance(k, type) for k in keys):  # Python numbers alone count with their default dtypes
+        keys = tuple([default_dtype(k) for k in keys])  # type: ignore[arg-type]
     types: Any = (*keys, *(None,) * ufunc.nout)
     if dtype is None:
         return ufunc.resolve_dtypes(types, casting=casting)  # type: ignore[arg-type]

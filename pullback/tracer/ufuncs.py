@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import TypeRuleError, UnsupportedError
+from pullback.errors import ConcretizationError, TypeRuleError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DType, Shape
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
@@ -17,7 +17,8 @@ from pullback.tracer.layout import Order, common_order, is_c_order
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
-COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+ORDERS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+COMPARISONS = frozenset({"equal", "not_equal", *ORDERS})
 
 
 @dataclass(slots=True)
@@ -204,7 +205,7 @@ def unary(rules: Rules, ufunc: np.ufunc, x: TracedValue) -> Any:
     trace = active()
     o = operand(trace, x)
     python = _python_type(x)
-    if python is bool and ufunc is not np.absolute:
+    if python is bool:
         o = Operand(cast(trace, o.content, np.dtype(np.int64)), int)
         python = int
     (result,) = evaluate(trace, rules, ufunc, (o,))
@@ -232,6 +233,11 @@ def _python_binary(
         operands = (_as_integer(trace, operands[0]), _as_integer(trace, operands[1]))
     if name == "power" and result is int:
         operands, result = _python_integer_power(trace, operands)
+    elif name == "power" and result is float and _leaves_the_reals(trace, operands):
+        operands, result = _as_complex(trace, operands), complex
+    if name in ORDERS and complex in kinds:
+        names = [k.__name__ for k in kinds]
+        trace.fail(TypeError, f"'{ORDERS[name]}' not supported between instances of {names[0]!r} and {names[1]!r}")
     results = evaluate(trace, rules, ufunc, operands)
     wrapped = tuple([new_scalar(trace, r, result) for r in results])
     return wrapped[0] if len(wrapped) == 1 else wrapped
@@ -251,6 +257,27 @@ def _python_integer_power(trace: Trace, operands: tuple[Operand, Operand]) -> tu
         wide = cast(trace, base.content, np.dtype(np.float64))
         return (Operand(wide, float, None if base.number is None else float(base.number)), exponent), float
     return operands, int
+
+
+def _leaves_the_reals(trace: Trace, operands: tuple[Operand, Operand]) -> bool:
+    """In Python a negative number to a fractional power is complex; that it happens is a guarded decision."""
+    base, exponent = operands
+    if exponent.number is not None and float(exponent.number).is_integer():  # type: ignore[arg-type]
+        return False
+    if base.number is not None and base.number >= 0:  # type: ignore[operator]
+        return False
+    try:
+        if not bool(new_scalar(trace, base.content, float) < 0):
+            return False
+        power = new_scalar(trace, exponent.content, float)
+        return bool(np.floor(power) != power)  # type: ignore[call-overload]
+    except ConcretizationError:  # types alone: NaN there, as NumPy has it
+        return False
+
+
+def _as_complex(trace: Trace, operands: tuple[Operand, Operand]) -> tuple[Operand, Operand]:
+    wide = [Operand(cast(trace, o.content, np.dtype(np.complex128)), complex) for o in operands]
+    return wide[0], wide[1]
 
 
 def inplace(rules: Rules, ufunc: np.ufunc, x: TracedArray, y: Any) -> TracedArray:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL
 from pullback.tracer.ufuncs import Call, Rule
@@ -172,7 +171,7 @@ def _spacing(call: Call) -> Content:
     (x,) = call.wides()
     size = call.op("abs", x)
     gap = call.op("sub", call.op("nextafter", size, call.number(np.inf)), size)
-    return call.op("copysign", gap, x)
+    return gap if call.dtype == np.float16 else call.op("copysign", gap, x)  # NumPy's float16 spacing has no sign
 
 
 def _comparison(name: str, strict: str | None = None) -> Rule:
@@ -184,13 +183,18 @@ def _comparison(name: str, strict: str | None = None) -> Rule:
             return _compare_mixed(call, name, x, y)
         if call.dtype.kind != "c" or strict is None:
             return call.op(name, x, y)
-        (xr, xi), (yr, yi) = [(call.op("real", z), call.op("imag", z)) for z in (x, y)]
-        tied = call.op("bitwise_and", call.op("equal", xr, yr), call.op(name, xi, yi))
-        nan = call.op("bitwise_or", call.op("isnan", xi), call.op("isnan", yi))
-        first = call.op("bitwise_and", call.op(strict, xr, yr), call.op("invert", nan))
-        return call.op("bitwise_or", first, tied)
+        return _lexicographic(call, name, strict, x, y)
 
     return rule
+
+
+def _lexicographic(call: Call, name: str, strict: str, x: Content, y: Content) -> Content:
+    """By real parts, at a tie by imaginary parts; false where NumPy's comparison meets NaN."""
+    (xr, xi), (yr, yi) = [(call.op("real", z), call.op("imag", z)) for z in (x, y)]
+    tied = call.op("bitwise_and", call.op("equal", xr, yr), call.op(name, xi, yi))
+    nan = call.op("bitwise_or", call.op("isnan", xi), call.op("isnan", yi))
+    first = call.op("bitwise_and", call.op(strict, xr, yr), call.op("invert", nan))
+    return call.op("bitwise_or", first, tied)
 
 
 def _compare_mixed(call: Call, name: str, x: Content, y: Content) -> Content:
@@ -204,13 +208,25 @@ def _compare_mixed(call: Call, name: str, x: Content, y: Content) -> Content:
     return call.op("select", negative, call.number(decided, BOOL), call.op(name, *wide))
 
 
-def _not_complex(name: str, instead: str) -> Rule:
+def _extremum(name: str, order: str) -> Rule:
+    """maximum and its kin; complex numbers are ordered lexicographically."""
+
     def rule(call: Call) -> Content:
-        if call.dtype.kind == "c":
-            call.trace.fail(UnsupportedError, f"np.{name} of complex numbers is not followed; {instead}")
-        return call.op(name, *call.wides())
+        x, y = call.wides()
+        if call.dtype.kind != "c":
+            return call.op(name, x, y)
+        first = _lexicographic(call, order + "_equal", order, x, y)
+        nan = call.op("isnan", x if name in ("maximum", "minimum") else y)
+        return call.op("select", call.op("bitwise_or", first, nan), x, y)
 
     return rule
+
+
+def _rint(call: Call) -> Content:
+    x = call.wide(0)
+    if call.dtype.kind != "c":
+        return call.op("rint", x)
+    return call.op("complex", *[call.op("rint", call.op(part, x)) for part in ("real", "imag")])
 
 
 def _bitwise_count(call: Call) -> Content:
@@ -246,7 +262,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.floor: _unless_integer("floor"),
     np.ceil: _unless_integer("ceil"),
     np.trunc: _unless_integer("trunc"),
-    np.rint: direct("rint"),
+    np.rint: _rint,
     np.exp: direct("exp"),
     np.exp2: direct("exp2"),
     np.expm1: direct("expm1"),
@@ -276,10 +292,10 @@ RULES: dict[np.ufunc, Rule] = {
     np.hypot: direct("hypot"),
     np.logaddexp: direct("logaddexp"),
     np.logaddexp2: direct("logaddexp2"),
-    np.maximum: _not_complex("maximum", "compare np.abs"),
-    np.minimum: _not_complex("minimum", "compare np.abs"),
-    np.fmax: _not_complex("fmax", "compare np.abs"),
-    np.fmin: _not_complex("fmin", "compare np.abs"),
+    np.maximum: _extremum("maximum", "greater"),
+    np.minimum: _extremum("minimum", "less"),
+    np.fmax: _extremum("fmax", "greater"),
+    np.fmin: _extremum("fmin", "less"),
     np.copysign: direct("copysign"),
     np.nextafter: direct("nextafter"),
     np.spacing: _spacing,

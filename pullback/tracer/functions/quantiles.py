@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.tracer.array import TracedScalar
+from pullback.tracer.array import TracedScalar, new_scalar
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import (
     NOVALUE,
@@ -127,7 +127,11 @@ def _at_quantiles(ordered: Any, q: Any, weak: bool, method: str, skip_nan: bool)
     if method in DISCRETE:
         return low
     high = _picked(ordered, np.clip(previous + 1, 0, last), lead)
-    return _lerp(low, high, _gamma(method, virtual, previous))
+    gamma = _gamma(method, virtual, previous)
+    if weak:
+        trace, (content,) = contents(gamma)
+        gamma = new_scalar(trace, content, float)
+    return _lerp(low, high, gamma)
 
 
 def _picked(ordered: Any, index: Any, lead: tuple[int, ...]) -> Any:

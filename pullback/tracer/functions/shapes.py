@@ -190,7 +190,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def _listed(x: Any) -> tuple[Any, ...]:
-    return tuple(x) if isinstance(x, tuple | list | np.ndarray) else (x,)
+    return tuple(x) if isinstance(x, tuple | list | range | np.ndarray) else (x,)
 
 
 def rollaxis(a: Any, axis: Any, start: int = 0) -> Any:
