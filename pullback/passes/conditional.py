@@ -69,11 +69,13 @@ class Conditional:
 
     # -------------------------------------------------------------- reverse mode
 
-    def marks(self, op: Op, results: Sequence[int], rules: Rules) -> Sequence[int]:
+    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: Rules) -> Sequence[int]:
         worst = [NONE] * len(op.operands)
+        wildness = [facts.wildness(v) for v in op.operands[1:]]
         for region in op.regions:
             active = active_values(region, [True] * len(region.params), [True] * len(results), rules)
-            found = predict_marks(region, active, results, rules)
+            inside = Facts(region.ops, dict(zip(region.params, wildness, strict=True)))
+            found = predict_marks(region, active, results, inside, rules)
             for k, param in enumerate(region.params, 1):
                 worst[k] = max(worst[k], found.get(param, KINK), KINK if param not in active else NONE)
         return worst

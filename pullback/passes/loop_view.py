@@ -144,14 +144,16 @@ def loop_activity(view: LoopView, operands: Flags, results: Flags, rules: Rules)
 # ------------------------------------------------------------------ marks and wildness
 
 
-def loop_marks(view: LoopView, results: Sequence[int], rules: Rules) -> list[int]:
+def loop_marks(view: LoopView, results: Sequence[int], facts: Facts, rules: Rules) -> list[int]:
     """Upper bounds of the marks of the cotangents of the operands, given those of the body's results."""
     body = view.body
     active = active_values(body, [True] * len(body.params), [True] * len(body.results), rules)
     stacked = list(results[view.carries :])
+    wildness = body_wildness(view, facts, view.op.operands[view.offset :])
+    inside = Facts(body.ops, dict(zip(body.params, wildness, strict=True)))
 
     def params(carries: Sequence[int]) -> list[int]:
-        found = predict_marks(body, active, [*carries, *stacked], rules)
+        found = predict_marks(body, active, [*carries, *stacked], inside, rules)
         return [found.get(p, KINK) for p in body.params]
 
     carries = until_stable(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
+from pullback.passes.facts import Facts
 from pullback.passes.loop_batch import batch_loop
 from pullback.passes.loop_forward import push_loop
 from pullback.passes.loop_reverse import LoopSaved, augment_loop, pull_loop
@@ -28,9 +29,9 @@ class Loop:
         carries = [a or b for a, b in zip(params[: view.carries], wanted, strict=False)]
         return (*(False,) * view.offset, *carries, *params[view.carries :])
 
-    def marks(self, op: Op, results: Sequence[int], rules: Rules) -> Sequence[int]:
+    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: Rules) -> Sequence[int]:
         view = LoopView(op)
-        return [*[NONE] * view.offset, *loop_marks(view, view.of_body(results), rules)]
+        return [*[NONE] * view.offset, *loop_marks(view, view.of_body(results), facts, rules)]
 
     def augment(
         self, site: Site, operands: Sequence[Value], active: Flags, marks: Sequence[int | None]

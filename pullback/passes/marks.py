@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.opdef import Bilinear, Partials, Structured
 from pullback.passes.cotangents import tiled_axis
-from pullback.passes.strong_zeros import CHOICE, CHOICES, KINK, NONE
+from pullback.passes.facts import Facts
+from pullback.passes.strong_zeros import CHOICE, CHOICES, FAR, KINK, NONE, saturates
 from pullback.passes.structured import Rules
 
 # Their transposes put no zeros among the elements of a cotangent.
@@ -19,8 +20,13 @@ TRANSPARENT = frozenset(
 )
 
 
-def predict_marks(region: Region, active: set[Value], results: Sequence[int], rules: Rules) -> dict[Value, int]:
-    """Upper bounds of the marks of the cotangents of `active` values, given those of the region's results."""
+def predict_marks(
+    region: Region, active: set[Value], results: Sequence[int], facts: Facts, rules: Rules
+) -> dict[Value, int]:
+    """Upper bounds of the marks of the cotangents of `active` values, given those of the region's results.
+
+    `facts` are those of the region's ops.
+    """
     marks: dict[Value, int] = {}
     for value, mark in zip(region.results, results, strict=True):
         marks[value] = max(marks.get(value, NONE), mark)
@@ -29,16 +35,17 @@ def predict_marks(region: Region, active: set[Value], results: Sequence[int], ru
         if active.isdisjoint(op.results):
             continue
         given = [marks.get(r, NONE) for r in op.results]
-        for value, mark in zip(op.operands, _operand_marks(op, given, tiles, rules), strict=True):
+        for value, mark in zip(op.operands, _operand_marks(op, given, tiles, facts, rules), strict=True):
             if value in active:
                 marks[value] = max(marks.get(value, NONE), mark)
     return marks
 
 
-def _operand_marks(op: Op, results: Sequence[int], tiles: set[Op], rules: Rules) -> Sequence[int]:
+def _operand_marks(op: Op, results: Sequence[int], tiles: set[Op], facts: Facts, rules: Rules) -> Sequence[int]:
     if isinstance(op.opdef.derivative, Structured):
-        return rules[op.name].marks(op, results, rules)
-    return [max(*results, _introduced(op, tiles))] * len(op.operands)
+        return rules[op.name].marks(op, results, facts, rules)
+    mark = max(*results, _introduced(op, tiles))
+    return [max(mark, FAR if saturates(facts, op, k) else NONE) for k in range(len(op.operands))]
 
 
 def _introduced(op: Op, tiles: set[Op]) -> int:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
-from pullback.passes.facts import FINITE, TAME, Facts, known_number
+from pullback.passes.facts import FINITE, TAME, WILD, Facts, known_number
 from pullback.passes.tapes import add_tapes
 
 # How structural zeros may have come into a cotangent; the order matters.
 NONE = 0
-KINK = 1  # by a kink, a slice, a seed, so in most programs
-CHOICE = 2  # by a selection that the user wrote to leave elements out
+FAR = 1  # where an operand overflowed: of interest only until the walk comes to what overflowed
+KINK = 2  # by a kink, a slice, a seed, so in most programs
+CHOICE = 3  # by a selection that the user wrote to leave elements out
 
 CHOICES = frozenset({"select", "gather", "scatter"})
 
@@ -43,24 +44,63 @@ def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:
     number = known_number(factor.value)
     if number is not None and number in (1, -1):
         return ct if number == 1 else Marked(-ct.expr, ct.zeros)
-    if ct.zeros and facts.wildness(factor.value) != FINITE:
+    if ct.zeros and facts.wildness(factor.value) >= (WILD if ct.zeros == FAR else TAME):
         return Marked(f.op("strong_mul", ct.expr, factor), ct.zeros)
     return Marked(ct.expr * factor, ct.zeros)
 
 
-def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr, mask: bool) -> Marked | None:
-    """`ct * partial`, absent where the partial is known to be 0 (as that of x**0 is).
+def saturates(facts: Facts, op: Op, operand: int) -> bool:
+    """Whether the partial is zero because an operand has overflowed to infinity: 1 / (1 + exp(x)) far out.
 
-    With `mask` the partial is 0 where an operand was not picked, and there the product is 0 for any `ct`.
+    There the derivative of the whole is zero too, so that zero must survive the infinite partial of what overflowed.
+    Only ops are named whose derivative falls faster than their operand grows; log is none.
     """
+    match op.name:
+        case "div":
+            flat = operand == 1
+        case "integer_pow":
+            flat = bool(op.attrs["n"] < 0)
+        case _:
+            flat = op.name in ("tanh", "arctan", "erf", "erfc")
+    return flat and facts.wildness(op.operands[operand]) == WILD
+
+
+def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked | None:
+    """`ct * partial`, absent where the partial is known to be 0 (as that of x**0 is)."""
     number = known_number(partial.value)
-    if number is not None and number == 0:
+    return None if number is not None and number == 0 else times(f, facts, ct, partial)
+
+
+def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr, introduced: int = KINK) -> Marked | None:
+    """`mask * ct` for a partial that is 0 where an operand was not picked: there the product is 0 for any `ct`."""
+    if known_number(mask.value) is not None:
+        return times_partial(f, facts, ct, mask)
+    if ct.zeros > FAR and facts.wildness(mask.value) != FINITE:
+        mask = f.select(ct.expr.eq(0.0) & f.isnan(mask), f.zeros_like(mask), mask)
+    return Marked(f.op("strong_mul", mask, ct.expr), max(ct.zeros, introduced))
+
+
+def pull_partial(f: Emitter, facts: Facts, op: Op, number: int, ct: Marked, partial: Expr, mask: bool) -> Marked | None:
+    """The cotangent of operand `number` of an elementwise op, by its partial."""
+    if mask:
+        return times_mask(f, facts, ct, partial)
+    term = times_partial(f, facts, ct, partial)
+    if term is None:
         return None
-    if not mask or number is not None:
-        return times(f, facts, ct, partial)
-    if ct.zeros and facts.wildness(partial.value) != FINITE:
-        partial = f.select(ct.expr.eq(0.0) & f.isnan(partial), f.zeros_like(partial), partial)
-    return Marked(f.op("strong_mul", partial, ct.expr), max(ct.zeros, KINK))
+    if term.zeros == FAR and facts.wildness(op.operands[number]) != WILD:
+        return Marked(term.expr, NONE)
+    return Marked(term.expr, FAR) if not term.zeros and saturates(facts, op, number) else term
+
+
+def push_partial(
+    f: Emitter, facts: Facts, op: Op, number: int, tan: Marked, partial: Expr, mask: bool
+) -> Marked | None:
+    """What operand `number` of an elementwise op adds to the tangent of its result."""
+    if mask:
+        return times_mask(f, facts, tan, partial)
+    if saturates(facts, op, number):
+        return times_mask(f, facts, tan, partial, introduced=NONE)
+    return times_partial(f, facts, tan, partial)
 
 
 def spread(facts: Facts, op: Op, emitted: Sequence[Op], marks: dict[Value, int]) -> None:
@@ -112,7 +152,7 @@ def guard_dot(f: Emitter, facts: Facts, op: Op, ct: Marked, number: int, other: 
     number : which operand of `op` the result belongs to in reverse mode (`other` is the other one)
     """
     wildness = facts.wildness(other.value)
-    if not ct.zeros or wildness == FINITE or (wildness == TAME and ct.zeros < CHOICE):
+    if ct.zeros <= FAR or wildness == FINITE or (wildness == TAME and ct.zeros < CHOICE):
         return other
     dead = _dead_rows(f, op, ct.expr, 1 - number, other)
     zero = f.zeros_like(other)
@@ -122,7 +162,7 @@ def guard_dot(f: Emitter, facts: Facts, op: Op, ct: Marked, number: int, other: 
 def guard_dot_tangent(f: Emitter, facts: Facts, op: Op, tan: Marked, number: int, other: Expr) -> Expr:
     """As `guard_dot`, in forward mode: `tan` is the tangent of operand `number`, `other` the other operand."""
     wildness = facts.wildness(other.value)
-    if not tan.zeros or wildness == FINITE or (wildness == TAME and tan.zeros < CHOICE):
+    if tan.zeros <= FAR or wildness == FINITE or (wildness == TAME and tan.zeros < CHOICE):
         return other
     contract, batch = op.attrs["contract"], op.attrs["batch"]
     kept = (*batch[number], *contract[number])

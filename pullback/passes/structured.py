@@ -31,8 +31,11 @@ class StructuredRule(Protocol):
     def needs(self, op: Op, results: Flags, rules: "Rules") -> tuple[bool, ...]:
         """Which operands the flagged results depend on through a differentiable path."""
 
-    def marks(self, op: Op, results: Sequence[int], rules: "Rules") -> Sequence[int]:
-        """How structural zeros may come into the cotangents of the operands, at most, given those of the results."""
+    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: "Rules") -> Sequence[int]:
+        """How structural zeros may come into the cotangents of the operands, at most, given those of the results.
+
+        `facts` are those of the region that `op` is in.
+        """
 
     def augment(
         self, site: "Site", operands: Sequence[Value], active: Flags, marks: Sequence[int | None]

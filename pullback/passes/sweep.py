@@ -10,7 +10,7 @@ from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
 from pullback.passes.cotangents import Cotangents, is_part
 from pullback.passes.facts import Facts
 from pullback.passes.marks import predict_marks
-from pullback.passes.strong_zeros import NONE, Marked, guard_dot, spread, times, times_partial
+from pullback.passes.strong_zeros import NONE, Marked, guard_dot, pull_partial, spread, times
 from pullback.passes.structured import Flags, Rules, Site
 
 MaybeMarked = Marked | None
@@ -46,10 +46,13 @@ class ReverseSweep:
         self._rules = rules
         self._facts = facts
         self._steps: list[Step] = []
-        self._marks = predict_marks(region, active, marks, rules) if _has_structured(region) else {}
+        self._result_marks = marks
+        self._marks: dict[Value, int] = {}
 
     def forward(self, arguments: Sequence[Value]) -> list[Value]:
         """Emit the primal ops on `arguments`; what the region's results have become."""
+        if _has_structured(self._region):
+            self._predict(arguments)
         env: dict[Value, Value] = dict(zip(self._region.params, arguments, strict=True))
         for op in self._region.ops:
             operands = tuple([env[v] for v in op.operands])
@@ -63,6 +66,11 @@ class ReverseSweep:
                     self._steps.append(Step(op, new, operands, None))
             env.update(zip(op.results, results, strict=True))
         return [env[v] for v in self._region.results]
+
+    def _predict(self, arguments: Sequence[Value]) -> None:
+        wildness = {p: self._facts.wildness(a) for p, a in zip(self._region.params, arguments, strict=True)}
+        facts = Facts(self._region.ops, wildness)
+        self._marks = predict_marks(self._region, self._active, self._result_marks, facts, self._rules)
 
     def _augment(self, op: Op, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         self._f.b.loc = op.loc
@@ -162,8 +170,8 @@ def pull(f: Emitter, facts: Facts, op: Op, active: Flags, cts: Sequence[MaybeMar
 def _pull_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, active: Flags, ct: Marked) -> list[MaybeMarked]:
     operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
     return [
-        times_partial(f, facts, ct, partial(f, op, out, *operands), rule.masks) if on and partial is not None else None
-        for partial, on in zip(rule.partials, active, strict=True)
+        pull_partial(f, facts, op, k, ct, partial(f, op, out, *operands), rule.masks) if on and partial else None
+        for k, (partial, on) in enumerate(zip(rule.partials, active, strict=True))
     ]
 
 

@@ -6,7 +6,7 @@ from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
 from pullback.passes.facts import Facts
-from pullback.passes.strong_zeros import Marked, guard_dot_tangent, plus, spread, times, times_partial
+from pullback.passes.strong_zeros import Marked, guard_dot_tangent, plus, push_partial, spread, times
 from pullback.passes.structured import Rules, Site
 
 MaybeMarked = Marked | None
@@ -84,9 +84,9 @@ def push(f: Emitter, facts: Facts, op: Op, tans: Sequence[MaybeMarked]) -> list[
 def _push_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, tans: Sequence[MaybeMarked]) -> MaybeMarked:
     operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
     total: MaybeMarked = None
-    for partial, tan in zip(rule.partials, tans, strict=True):
+    for k, (partial, tan) in enumerate(zip(rule.partials, tans, strict=True)):
         if tan is not None and partial is not None:
-            term = times_partial(f, facts, tan, partial(f, op, out, *operands), rule.masks)
+            term = push_partial(f, facts, op, k, tan, partial(f, op, out, *operands), rule.masks)
             total = total if term is None else plus(total, term)
     return total
 

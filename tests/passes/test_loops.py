@@ -343,7 +343,7 @@ def test_a_recurrent_network_is_not_guarded() -> None:
     made = reverse(fn, (0, 1, 2, 3), seed=True)
     inside = [op.name for op in walk(made.body)]
     assert "isfinite" not in inside
-    assert "strong_mul" not in inside
+    assert inside.count("strong_mul") == inside.count("exp") / 2  # where a sigmoid overflows
     check_first_order(
         Point(fn, (X, X, np.linspace(-1, 1, 36).reshape(4, 9), np.linspace(-0.5, 0.5, 27).reshape(3, 9)), 0), 1e-9
     )

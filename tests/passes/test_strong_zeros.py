@@ -45,6 +45,13 @@ CASES: list[tuple[str, Any, list[float], list[float]]] = [
     ("prod in a branch", lambda f, x: _prod_unless_nan(f, x), [1.0, 2.0, 3.0], [6.0, 3.0, 2.0]),
 ]  # fmt: skip
 
+# far out, where something overflows and the whole is flat
+FAR_OUT: list[tuple[str, Any, list[float], list[float]]] = [
+    ("sigmoid far out", lambda f, x: 1.0 / (1.0 + f.exp(-x)), [-800.0, 0.0, 800.0], [0.0, 0.25, 0.0]),
+    ("tanh of exp", lambda f, x: f.tanh(f.exp(x)), [800.0, 1000.0, -1000.0], [0.0, 0.0, 0.0]),
+]  # fmt: skip
+ALL = [*CASES, *FAR_OUT]
+
 
 def _exp_below(f: Any, x: Any) -> Any:
     return where(f, x <= 0.0, f.exp(x)) + where(f, x > 0.0, x)
@@ -91,13 +98,13 @@ def _scattered(f: Any, x: Any) -> Any:
     return f.scatter(x, f.constant([0]), f.constant([7.0]), axis=0)
 
 
-@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in ALL], ids=[c[0] for c in ALL])
 def test_reverse_mode_keeps_structural_zeros(build: Any, x: list[float], want: list[float]) -> None:
     fn = make("f64[3]", lambda f, x: total(build(f, x)))
     np.testing.assert_allclose(grad(fn, x)[0], want)
 
 
-@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(("build", "x", "want"), [c[1:] for c in ALL], ids=[c[0] for c in ALL])
 def test_forward_mode_keeps_structural_zeros(build: Any, x: list[float], want: list[float]) -> None:
     fn = make("f64[3]", lambda f, x: total(build(f, x)))
     for k in range(3):
@@ -176,6 +183,14 @@ def test_a_nan_that_the_function_computes_still_shows() -> None:
     assert np.isnan(grad(fn, [0.0, 1.0, 2.0])[0][0])
     fn = make("f64[3]", lambda f, x: total(where(f, x > -1.0, f.sqrt(x) * x)))
     assert grad(fn, [NAN, 1.0, 2.0])[0][0] == 0.0  # NaN > -1 is false: not selected
+
+
+def test_an_overflow_whose_derivative_does_not_vanish_is_not_taken_for_zero() -> None:
+    fn = make("f64[]", lambda f, x: f.log(1.0 + f.exp(x)))
+    assert np.isnan(grad(fn, 1000.0)[0])  # the value is infinite, the derivative is 1: anything but a number
+    fn = make("f64[]", lambda f, x: f.log(1.0 / (1.0 + f.exp(x))))
+    assert np.isnan(grad(fn, 1000.0)[0])
+    assert np.isnan(jvp(fn, [1000.0], [1.0])[0])
 
 
 def test_a_cotangent_that_is_zero_by_value_hides_no_second_derivative() -> None:
