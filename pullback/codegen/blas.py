@@ -48,9 +48,9 @@ def emit_blas(e: Emission, b: FunctionBuilder, call: BlasCall, x: V, y: V, out: 
 
 def _layout(row: int, column: int, rows: int, columns: int) -> tuple[int, int]:
     """Transposed or not, and the leading dimension, of a matrix with these strides."""
-    if column == 1 or (column == 0 and columns == 1):
-        return _NO_TRANS, max(row, columns, 1)
-    return _TRANS, max(column, rows, 1)
+    if column == 1 or columns == 1:
+        return _NO_TRANS, max(row, columns)
+    return _TRANS, max(column, rows)
 
 
 def _scalars(b: FunctionBuilder, dtype: DType) -> tuple[V, V]:

@@ -1,25 +1,19 @@
-"""Products of small matrices: the result in registers, a row of the right operand and a column of the left a turn.
-
-The right operand is read along its rows. Where its columns are contiguous instead it is copied to the stack first.
-"""
+"""Products of matrices in generated code: a tile of the result in registers, a row of y and a column of x a turn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pullback.codegen import memory
-from pullback.codegen.kernel import Emission, emit_inline
+from pullback.codegen.kernel import Emission
 from pullback.codegen.lane import Lane, lane_constant
-from pullback.codegen.llvm import FunctionBuilder, V
+from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.scalars import Scalars
-from pullback.codegen.single import copy_piece
 from pullback.codegen.strips import element, lanes_for
-from pullback.ir.index import Affine
-from pullback.ir.types import DType, tensor_type
+from pullback.ir.types import DType
 
-SMALL_MULTIPLICATIONS = 32**3
-SMALL_BYTES = 32 * 1024
-"""Products up to so many multiplications, with a right operand of so many bytes, are generated."""
+NEAR_BYTES = 768 * 1024
+"""The right operand is read once for each few rows of the left: it must stay in the second-level cache."""
 
 _REGISTERS = 24
 _ROWS = 8
@@ -38,78 +32,69 @@ class Matrices:
     y: tuple[int, int]
 
 
-def is_small(shapes: Matrices) -> bool:
-    """Is generated code faster than a call of BLAS."""
-    right = shapes.k * shapes.n * shapes.dtype.itemsize
-    return shapes.m * shapes.n * shapes.k <= SMALL_MULTIPLICATIONS and right <= SMALL_BYTES
+def is_near(shapes: Matrices) -> bool:
+    """Is generated code as fast as BLAS: measured, it is, as long as the right operand is near."""
+    return shapes.k * shapes.n * shapes.dtype.itemsize <= NEAR_BYTES
 
 
-def emit_small_gemm(e: Emission, b: FunctionBuilder, shapes: Matrices, x: V, y: V, out: V) -> None:
-    """out = x @ y."""
-    row, column = shapes.y
-    if column != 1 and shapes.n > 1:
-        y = _rows_of(e, b, shapes, y)
-        row = shapes.n
-    _Tiles(e, b, shapes, row, x, y, out).emit()
+def tile_rows(shapes: Matrices, lanes: int) -> int:
+    """Rows of the result that are computed together."""
+    return max(1, min(_ROWS, _REGISTERS // _tile_vectors(shapes, lanes), shapes.m))
 
 
-def _rows_of(e: Emission, b: FunctionBuilder, shapes: Matrices, y: V) -> V:
-    """The right operand, copied to the stack row by row."""
-    made = tensor_type(shapes.dtype, (shapes.k, shapes.n))
-    target = b.alloca(f"[{made.nbytes} x i8]")
-    row, column = shapes.y
-    read = Affine(0, tuple((axis, c) for axis, c in ((0, row), (1, column)) if c))
-    piece = copy_piece(made.shape, made, read, made, Affine(0, ((0, shapes.n), (1, 1))))
-    emit_inline(e, b, piece.spec, [y], [target])
-    return target
+def _tile_vectors(shapes: Matrices, lanes: int) -> int:
+    return min(_VECTORS, max(1, shapes.n // lanes))
+
+
+def emit_gemm(
+    e: Emission, b: FunctionBuilder, shapes: Matrices, x: V, y: V, out: V, rows: tuple[V, V] | None = None
+) -> None:
+    """out = x @ y, of all rows or of a range that begins at a multiple of `tile_rows`; the rows of y are contiguous."""
+    _Tiles(e, b, shapes, x, y, out).emit(*(rows or (const("i64", 0), const("i64", shapes.m))))
 
 
 class _Tiles:
-    """The result in tiles of some rows and some vectors."""
+    """The result in tiles of some rows and some vectors; the rows of x in a tile stay in the first-level cache."""
 
-    def __init__(self, e: Emission, b: FunctionBuilder, shapes: Matrices, y_row: int, x: V, y: V, out: V) -> None:
+    def __init__(self, e: Emission, b: FunctionBuilder, shapes: Matrices, x: V, y: V, out: V) -> None:
         self.b = b
         self.s: Scalars = e.scalars(b)
         self.shapes = shapes
-        self.y_row = y_row
         self.x, self.y, self.out = x, y, out
         self.lanes = lanes_for(e.target, shapes.dtype, shapes.n)
-        whole = max(1, shapes.n // self.lanes)
-        self.vectors = min(_VECTORS, whole)
-        self.rows = max(1, min(_ROWS, _REGISTERS // self.vectors, shapes.m))
+        self.vectors = _tile_vectors(shapes, self.lanes)
+        self.rows = tile_rows(shapes, self.lanes)
 
-    def emit(self) -> None:
+    def emit(self, lo: V, hi: V) -> None:
+        """Whole tiles of rows, and the rows that are left at the end of the matrix."""
+        b, m = self.b, self.shapes.m
+        whole = m // self.rows * self.rows
+        if whole == self.rows and not lo.name.startswith("%"):
+            self._row_tile(lo, self.rows)
+        else:
+            with b.loop(lo, b.intrinsic("smin", hi, whole), self.rows) as loop:
+                self._row_tile(loop.index, self.rows)
+        if m > whole:
+            with b.loop(b.intrinsic("smax", lo, whole), hi, m) as last:
+                self._row_tile(last.index, m - whole)
+
+    def _row_tile(self, row: V, rows: int) -> None:
         """Strips of columns: several vectors, single vectors, what is left."""
         n, at = self.shapes.n, 0
         for vectors in dict.fromkeys((self.vectors, 1)):
             width = vectors * self.lanes
             stop = at + (n - at) // width * width
             if stop - at == width:
-                self._strip(self._index(at), vectors, self.lanes, None)
+                self._tile(row, rows, const("i64", at), vectors, self.lanes, None)
             elif stop > at:
                 with self.b.loop(at, stop, width) as loop:
-                    self._strip(loop.index, vectors, self.lanes, None)
+                    self._tile(row, rows, loop.index, vectors, self.lanes, None)
             at = max(at, stop)
         if rest := n - at:
             lanes = self.lanes
             while lanes // 2 >= rest:
                 lanes //= 2
-            self._strip(self._index(at), 1, lanes, rest if rest < lanes else None)
-
-    @staticmethod
-    def _index(at: int) -> V:
-        return V(str(at), "i64")
-
-    def _strip(self, column: V, vectors: int, lanes: int, mask: int | None) -> None:
-        m, rows = self.shapes.m, self.rows
-        whole = m // rows * rows
-        if whole == rows:
-            self._tile(self._index(0), rows, column, vectors, lanes, mask)
-        else:
-            with self.b.loop(0, whole, rows) as loop:
-                self._tile(loop.index, rows, column, vectors, lanes, mask)
-        if m > whole:
-            self._tile(self._index(whole), m - whole, column, vectors, lanes, mask)
+            self._tile(row, rows, const("i64", at), 1, lanes, rest if rest < lanes else None)
 
     def _tile(self, row: V, rows: int, column: V, vectors: int, lanes: int, mask: int | None) -> None:
         b, shapes = self.b, self.shapes
@@ -133,7 +118,7 @@ class _Tiles:
     ) -> list[Lane]:
         """One column of x times one row of y, added to the tile."""
         b, dtype = self.b, self.shapes.dtype
-        y_at = element(b, y, dtype, b.mul(k, self.y_row))
+        y_at = element(b, y, dtype, b.mul(k, self.shapes.y[0]))
         right = [
             memory.load(b, dtype, memory.offset(b, y_at, dtype, j * lanes), 1, lanes, mask) for j in range(vectors)
         ]

@@ -1,10 +1,10 @@
 """dot_general: sums of products, by the cheapest of three ways.
 
 - Products with a vector, outer products, and dtypes that BLAS does not know: a kernel, as any reduction.
-- Small matrices: generated code with the result in registers (`gemm`).
-- Large ones: BLAS, with transposes in the call.
+- Matrices whose right operand stays in the cache: generated code with the result in registers (`gemm`).
+- Larger ones: BLAS, with transposes in the call.
 
-An operand is copied first only where its axes do not fold into a matrix with one contiguous axis.
+An operand is copied first only where its axes do not fold into a matrix that the chosen way can read.
 """
 
 from __future__ import annotations
@@ -12,50 +12,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype
-from pullback.codegen.gemm import Matrices, emit_small_gemm, is_small
+from pullback.codegen.gemm import Matrices, emit_gemm, is_near, tile_rows
 from pullback.codegen.kernel import chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.program import Frame, Program
+from pullback.codegen.program import Frame, Program, aligned
 from pullback.codegen.single import copy_piece
 from pullback.codegen.spec import KernelSpec, make_spec
+from pullback.codegen.strips import lanes_for
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Op
 from pullback.ir.index import Affine, axis_index, flatten_index, strides_of
 from pullback.ir.kernel import Load, Store
 from pullback.ir.ops import OPS
-from pullback.ir.types import DType, Shape, TensorType, tensor_type
+from pullback.ir.types import Shape, TensorType, tensor_type
 
 Axes = tuple[int, ...]
 
-PARALLEL_FLOPS = 400_000
-"""Batches of small products are shared among threads from so many multiplications on."""
+SHARED_FROM = 400_000
+"""Multiplications from which generated products are shared among threads; each chunk has a quarter of it."""
 
 OPENBLAS_THREADS_FROM = 262_144
 """Products with more multiplications than this OpenBLAS shares among threads itself."""
 
-
-@dataclass(frozen=True)
-class Operand:
-    """An operand as a batch of matrices: strides, in elements, of batch, free and contracted index."""
-
-    batch: int
-    free: int
-    contracted: int
-
-
-@dataclass(frozen=True)
-class Product:
-    """out[b, m, n] = sum over k of x[b, m, k] * y[b, k, n]."""
-
-    dtype: DType
-    batch: int
-    m: int
-    n: int
-    k: int
-    x: Operand
-    y: Operand
+LARGEST_TURN = 96 * 96
+"""A right operand of more elements is not copied to turn its rows for generated code; BLAS packs it anyway."""
 
 
 def lower_dot_general(frame: Frame, op: Op) -> None:
@@ -67,18 +50,20 @@ def lower_dot_general(frame: Frame, op: Op) -> None:
         frame.run_on(product_spec(op), (x, y), (out,))
         return
     sides = _sides(op)
+    way = _Way.of(sides, frame.program.blas_int)
     sources = [frame.pointer(x), frame.pointer(y)]
-    copies = [side.copy() if side.folded() is None else None for side in sides]
-    sizes = [0 if copy is None else copy.nbytes for copy in copies]
-    with frame.scratch(sum(-(-size // 64) * 64 for size in sizes)) as scratch:
-        place = 0
-        for number, (side, size) in enumerate(zip(sides, sizes, strict=True)):
-            if size:
-                target = frame.b.gep("i8", scratch, place)
-                _copy_side(frame, side, sources[number], target)
-                sources[number] = target
-                place += -(-size // 64) * 64
-        _run(frame, _product(sides), sources, frame.pointer(out))
+    sizes = [0 if way.fits(side) else aligned(side.type.nbytes) for side in sides]
+    with frame.scratch(sum(sizes)) as scratch:
+        strides = []
+        for number, side in enumerate(sides):
+            if not sizes[number]:
+                strides.append(side.strides())
+                continue
+            target = frame.b.gep("i8", scratch, sum(sizes[:number]))
+            _copy_side(frame, side, sources[number], target)
+            sources[number] = target
+            strides.append(side.ordered().strides())
+        _run(frame, way, _product(sides, strides), [*sources, frame.pointer(out)])
 
 
 # ------------------------------------------------------------------ as a kernel
@@ -115,7 +100,7 @@ def _position(type_: TensorType, name: str, place: dict[tuple[str, int], int]) -
 
 def _wants_matrices(op: Op) -> bool:
     """Is it a product of matrices proper, of a dtype that has one."""
-    (x, y) = op.operands
+    x, y = op.operands
     (xc, _), (xb, _) = op.attrs["contract"], op.attrs["batch"]
     contracted = math.prod(x.type.shape[a] for a in xc)
     batch = math.prod(x.type.shape[a] for a in xb)
@@ -127,43 +112,50 @@ def _wants_matrices(op: Op) -> bool:
 
 
 @dataclass(frozen=True)
+class Strides:
+    """An operand as a batch of matrices: distances, in elements, along batch, rows and columns."""
+
+    batch: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
 class Side:
-    """One operand and its axes in the order wanted: batch, free, contracted."""
+    """One operand, and its axes in groups: of the batch, of the matrix's rows and of its columns."""
 
     type: TensorType
     batch: Axes
-    free: Axes
-    contracted: Axes
+    rows: Axes
+    columns: Axes
 
-    def folded(self) -> Operand | None:
-        """The three strides; None where a group of axes is not one."""
-        strides = strides_of(self.type.shape)
-        groups = [_folded(self.type.shape, strides, axes) for axes in (self.batch, self.free, self.contracted)]
-        if any(stride is None for stride in groups):
+    def strides(self) -> Strides | None:
+        """The distances; None where a group of axes is not walked through as one."""
+        steps = strides_of(self.type.shape)
+        found = [_folded(self.type.shape, steps, axes) for axes in (self.batch, self.rows, self.columns)]
+        if None in found:
             return None
-        batch, free, contracted = (stride or 0 for stride in groups)
-        return Operand(batch, free, contracted) if 1 in (free, contracted) else None
+        return Strides(*[step or 0 for step in found])
 
     def size(self, axes: Axes) -> int:
         return math.prod(self.type.shape[a] for a in axes)
 
-    def copy(self) -> TensorType:
-        """The type of the operand put in order."""
-        order = (*self.batch, *self.free, *self.contracted)
-        return self.type.with_shape(tuple(self.type.shape[a] for a in order))
+    @property
+    def order(self) -> Axes:
+        return (*self.batch, *self.rows, *self.columns)
 
     def ordered(self) -> Side:
-        """The copy's own axes."""
-        ends = (len(self.batch), len(self.batch) + len(self.free), self.type.ndim)
-        return Side(self.copy(), tuple(range(ends[0])), tuple(range(*ends[:2])), tuple(range(*ends[1:])))
+        """The same matrices, copied so that rows are contiguous."""
+        made = self.type.with_shape(tuple(self.type.shape[a] for a in self.order))
+        first, second = len(self.batch), len(self.batch) + len(self.rows)
+        return Side(made, tuple(range(first)), tuple(range(first, second)), tuple(range(second, made.ndim)))
 
 
 def _folded(shape: Shape, strides: Shape, axes: Axes) -> int | None:
-    """The stride of a group of axes that are walked through as one; 0 for a group of length 1."""
+    """The stride of a group of axes; 0 for a group of length 1."""
     live = [a for a in axes if shape[a] != 1]
-    for outer, inner in zip(live, live[1:], strict=False):
-        if strides[outer] != strides[inner] * shape[inner]:
-            return None
+    if any(strides[outer] != strides[inner] * shape[inner] for outer, inner in pairwise(live)):
+        return None
     return strides[live[-1]] if live else 0
 
 
@@ -172,92 +164,140 @@ def _sides(op: Op) -> tuple[Side, Side]:
     x, y = (v.type for v in op.operands)
     (xc, yc), (xb, yb) = op.attrs["contract"], op.attrs["batch"]
     xf, yf = _free(x.ndim, xc, xb), _free(y.ndim, yc, yb)
-    best: tuple[Side, Side] | None = None
-    for key in (xc, yc):
-        order = sorted(range(len(xc)), key=lambda k, key=key: key[k])  # type: ignore[misc]
-        pair = (
-            Side(x, xb, xf, tuple(xc[k] for k in order)),
-            Side(y, yb, yf, tuple(yc[k] for k in order)),
-        )
-        if best is None or _fitting(pair) > _fitting(best):
-            best = pair
-    assert best is not None
-    return best
-
-
-def _fitting(pair: tuple[Side, Side]) -> int:
-    return sum(side.folded() is not None for side in pair)
+    pairs = []
+    for axes in (xc, yc):
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        x_order, y_order = tuple(xc[k] for k in order), tuple(yc[k] for k in order)
+        pairs.append((Side(x, xb, xf, x_order), Side(y, yb, y_order, yf)))
+    return max(pairs, key=lambda pair: sum(side.strides() is not None for side in pair))
 
 
 def _copy_side(frame: Frame, side: Side, source: V, target: V) -> None:
-    made = side.copy()
-    order = (*side.batch, *side.free, *side.contracted)
-    read = flatten_index([axis_index(order.index(a)) for a in range(side.type.ndim)], side.type.shape)
+    made = side.ordered().type
+    read = flatten_index([axis_index(side.order.index(a)) for a in range(side.type.ndim)], side.type.shape)
     write = flatten_index([axis_index(k) for k in range(made.ndim)], made.shape)
     piece = copy_piece(made.shape, side.type, read, made, write)
     frame.run(piece.spec, [source], [target], distinct=True)
 
 
-def _product(sides: tuple[Side, Side]) -> Product:
+# ------------------------------------------------------------------ which way
+
+
+@dataclass(frozen=True)
+class _Way:
+    """By generated tiles, or by a BLAS with integers of so many bytes."""
+
+    blas_int: int
+    right: Side
+
+    @staticmethod
+    def of(sides: tuple[Side, Side], blas_int: int) -> _Way:
+        x, y = sides
+        shapes = _shapes(sides)
+        turned = not _has_rows(y)
+        near = is_near(shapes) and not (turned and shapes.k * shapes.n > LARGEST_TURN)
+        shared = shapes.m * shapes.n * shapes.k < SHARED_FROM or shapes.m >= 64 or x.size(x.batch) > 1
+        return _Way(0 if near and shared else blas_int, y)
+
+    def fits(self, side: Side) -> bool:
+        """Can the operand be read where it is."""
+        strides = side.strides()
+        if strides is None:
+            return False
+        if self.blas_int:
+            return 1 in (strides.row, strides.column)
+        return side is not self.right or _has_rows(side)
+
+
+def _has_rows(side: Side) -> bool:
+    strides = side.strides()
+    return strides is not None and (strides.column == 1 or side.size(side.columns) == 1)
+
+
+def _shapes(sides: tuple[Side, Side]) -> Matrices:
     x, y = sides
-    fixed = [(side if side.folded() is not None else side.ordered()).folded() for side in sides]
-    assert fixed[0] is not None
-    assert fixed[1] is not None
-    batch, k = x.size(x.batch), x.size(x.contracted)
-    return Product(x.type.dtype, batch, x.size(x.free), y.size(y.free), k, fixed[0], fixed[1])
+    return Matrices(x.type.dtype, x.size(x.rows), y.size(y.columns), x.size(x.columns), (0, 0), (0, 0))
 
 
 # ------------------------------------------------------------------ running
 
 
-def _run(frame: Frame, product: Product, sources: Sequence[V], out: V) -> None:
-    """Call the routine of this product: for one matrix, or for each of the batch."""
+@dataclass(frozen=True)
+class Product:
+    """out[b] = x[b] @ y[b]; `x` and `y` are the distances from one matrix of the batch to the next."""
+
+    matrices: Matrices
+    batch: int
+    x: int
+    y: int
+
+    @property
+    def flops(self) -> int:
+        return self.matrices.m * self.matrices.n * self.matrices.k
+
+
+def _product(sides: tuple[Side, Side], strides: Sequence[Strides | None]) -> Product:
+    x, y = strides
+    assert x is not None
+    assert y is not None
+    shapes = replace(_shapes(sides), x=(x.row, x.column), y=(y.row, y.column))
+    return Product(shapes, sides[0].size(sides[0].batch), x.batch, y.batch)
+
+
+def _run(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> None:
+    """All products of the batch, on several threads where that is worth it."""
     program = frame.program
-    pointers = [*sources, out]
-
-    def whole(program: Program, b: FunctionBuilder) -> None:
-        _emit_matrices(program, b, product, b.params)
-
-    if product.batch == 1:
-        frame.b.call("void", program.routine(("dot", product), "dot", 3, whole), pointers)
+    threads_inside = bool(way.blas_int) and product.flops > OPENBLAS_THREADS_FROM
+    if frame.serial or threads_inside or product.flops * product.batch < SHARED_FROM:
+        name = program.routine(("dot", product, way.blas_int), "dot", 3, lambda p, b: _emit_batch(p, b, way, product))
+        frame.b.call("void", name, pointers)
         return
-    flops = product.m * product.n * product.k
-    if not frame.serial and flops <= OPENBLAS_THREADS_FROM and flops * product.batch >= PARALLEL_FLOPS:
-        name = _chunk(program, product)
-        run_parallel(program.e, frame.b, name, pointers, product.batch)
+    parts = 1 if way.blas_int else _parts(program, product)
+    key = ("dot chunk", product, way.blas_int, parts)
+    name = program.chunk(key, "dot.chunk", lambda b: _emit_chunk(program, b, way, product, parts))
+    run_parallel(program.e, frame.b, name, pointers, product.batch * parts)
+
+
+def _emit_batch(program: Program, b: FunctionBuilder, way: _Way, product: Product) -> None:
+    with b.loop(0, product.batch) as loop:
+        pointers = _matrices(b, product, b.params, loop.index) if product.batch > 1 else b.params
+        _emit_one(program, b, way, product, pointers)
+
+
+def _rows_of_part(program: Program, product: Product, parts: int) -> int:
+    shapes = product.matrices
+    tile = tile_rows(shapes, lanes_for(program.e.target, shapes.dtype, shapes.n))
+    return -(-shapes.m // (parts * tile)) * tile
+
+
+def _parts(program: Program, product: Product) -> int:
+    """Ranges of rows that one product is cut into."""
+    wanted = min(64, max(1, 4 * product.flops // SHARED_FROM))
+    return -(-product.matrices.m // _rows_of_part(program, product, wanted))
+
+
+def _emit_chunk(program: Program, b: FunctionBuilder, way: _Way, product: Product, parts: int) -> None:
+    number = b.params[1]
+    matrix = b.sdiv(number, parts) if product.batch > 1 else V("0", "i64")
+    pointers = _matrices(b, product, chunk_pointers(b, 3), matrix)
+    if parts == 1:
+        _emit_one(program, b, way, product, pointers)
         return
-
-    def each(program: Program, b: FunctionBuilder) -> None:
-        with b.loop(0, product.batch) as loop:
-            _emit_matrices(program, b, product, _matrices(b, product, b.params, loop.index))
-
-    frame.b.call("void", program.routine(("dots", product), "dots", 3, each), pointers)
+    length = _rows_of_part(program, product, parts)
+    lo = b.mul(b.sub(number, b.mul(matrix, parts)), length)
+    hi = b.intrinsic("smin", b.add(lo, length), product.matrices.m)
+    emit_gemm(program.e, b, product.matrices, *pointers, rows=(lo, hi))
 
 
-def _chunk(program: Program, product: Product) -> str:
-    """The function of one matrix of a batch, for `run_parallel`."""
-    key = ("dot chunk", product)
-
-    def emit(b: FunctionBuilder) -> None:
-        _emit_matrices(program, b, product, _matrices(b, product, chunk_pointers(b, 3), b.params[1]))
-
-    return program.chunk(key, "dot.chunk", emit)
+def _emit_one(program: Program, b: FunctionBuilder, way: _Way, product: Product, pointers: Sequence[V]) -> None:
+    if way.blas_int:
+        emit_blas(program.e, b, BlasCall(product.matrices, way.blas_int), *pointers)
+    else:
+        emit_gemm(program.e, b, product.matrices, *pointers)
 
 
 def _matrices(b: FunctionBuilder, product: Product, pointers: Sequence[V], number: V) -> list[V]:
-    strides = (product.x.batch, product.y.batch, product.m * product.n)
-    item = product.dtype.itemsize
-    return [
-        b.gep("i8", p, b.mul(number, stride * item), flags="") for p, stride in zip(pointers, strides, strict=True)
-    ]
-
-
-def _emit_matrices(program: Program, b: FunctionBuilder, product: Product, pointers: Sequence[V]) -> None:
-    p = product
-    matrices = Matrices(p.dtype, p.m, p.n, p.k, (p.x.free, p.x.contracted), (p.y.contracted, p.y.free))
-    if is_small(matrices) or not program.blas_int:
-        emit_small_gemm(program.e, b, matrices, *pointers)
-    else:
-        emit_blas(program.e, b, BlasCall(matrices, program.blas_int), *pointers)
-
-
+    shapes = product.matrices
+    item = shapes.dtype.itemsize
+    steps = (product.x, product.y, shapes.m * shapes.n)
+    return [b.gep("i8", p, b.mul(number, step * item), flags="") for p, step in zip(pointers, steps, strict=True)]
