@@ -22,7 +22,9 @@ def environment(threads: int, pullback: str = "cache=memory") -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[__package__.count(".") + 1])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     limits = dict.fromkeys(THREAD_VARIABLES, str(threads))
-    return {**os.environ, **limits, "PULLBACK": f"threads={threads},{pullback}", "PYTHONPATH": path}
+    # Installed packages come with their bytecode; a checkout must be allowed to keep its own.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, **limits, "PULLBACK": f"threads={threads},{pullback}", "PYTHONPATH": path}
 
 
 def run_module(
