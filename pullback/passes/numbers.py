@@ -9,7 +9,7 @@ from pullback.errors import NumericalError, PullbackError
 from pullback.ir.graph import Function
 from pullback.ir.interpret import interpret
 from pullback.ir.opdef import Array
-from pullback.ir.ops.control import GuardFailed
+from pullback.ir.ops.control import GuardFailedError
 from pullback.ir.types import TensorType
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 
@@ -70,18 +70,18 @@ def _difference(before: Function, after: Function, arguments: Sequence[Array]) -
     """What differs, in words. That both are stopped by one and the same guard or check is no difference."""
     try:
         expected = evaluate_with_tolerance(before, arguments)
-    except (GuardFailed, NumericalError) as error:
+    except (GuardFailedError, NumericalError) as error:
         return _stopped_otherwise(after, arguments, str(error))
     try:
         return disagreement(expected, interpret(after, arguments))
-    except (GuardFailed, NumericalError) as error:
+    except (GuardFailedError, NumericalError) as error:
         return f"after the pass the function fails on sample data: {error}"
 
 
 def _stopped_otherwise(after: Function, arguments: Sequence[Array], reason: str) -> str:
     try:
         interpret(after, arguments)
-    except (GuardFailed, NumericalError) as error:
+    except (GuardFailedError, NumericalError) as error:
         return "" if str(error) == reason else f"the function failed with {reason!r} before the pass, {error} after it"
     return f"before the pass the function failed on sample data: {reason}"
 

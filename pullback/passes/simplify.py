@@ -63,8 +63,11 @@ class _Walk:
                 new.replace(op, (value,))
                 if len(new.ops) > mark and value.op is new.ops[-1] and not value.hint:
                     value.hint = op.results[0].hint
-            if current is not op or value is not None:
-                self.carry_uses(op, current.results if value is None else (value,))
+            if value is not None:
+                self.forget_uses(current)
+                self.carry_uses(op, (value,))
+            elif current is not op:
+                self.carry_uses(op, current.results)
         return new.region(region)
 
     def carry_uses(self, op: Op, values: tuple[Value, ...]) -> None:
@@ -72,6 +75,11 @@ class _Walk:
         uses = self.uses
         for old, value in zip(op.results, values, strict=True):
             uses[value] = uses.get(value, 0) + uses.get(old, 0)
+
+    def forget_uses(self, op: Op) -> None:
+        """`op` is not emitted after all."""
+        for operand in op.operands:
+            self.uses[operand] -= 1
 
     def rewritten(self, op: Op) -> Value | None:
         """What stands for `op` after the first rule that applies (and all that follow from it); None if none does."""

@@ -88,6 +88,20 @@ def _collect_constants(r: Rewriter, op: Op) -> Value | None:
     return r.emit(op.name, inner.operands[0], r.emit(op.name, inner.operands[1], d))
 
 
+def _collect_doublings(r: Rewriter, op: Op) -> Value | None:
+    x, d = op.operands
+    inner, factor = made_by(x, "mul"), number(d)
+    scale = number(inner.operands[1]) if inner is not None else None
+    if inner is None or not isinstance(factor, float) or not isinstance(scale, float) or not abs(factor) >= 1.0:
+        return None
+    if not 1.0 <= scale < math.inf or math.frexp(scale)[0] != 0.5:
+        return None
+    product = float(np.float64(scale * factor).astype(x.type.dtype))
+    if not math.isfinite(product):
+        return None
+    return r.emit("mul", inner.operands[0], r.full(x.type, product))
+
+
 def _collect_integers(r: Rewriter, op: Op) -> Value | None:
     return _collect_constants(r, op) if _kind(op) in "biu" else None
 
@@ -265,6 +279,20 @@ ARITHMETIC: tuple[Rule, ...] = (
         "Integers and bools only: of an infinite or NaN x the difference is NaN.",
         (case(lambda f, x: x - x, I), case(lambda f, x: x ^ x, B)),
         (case(lambda f, x: x - x, F),),
+    ),
+    Rule(
+        "collect-doublings",
+        "(x * 2**k) * c -> x * (2**k * c), for k >= 0 and |c| >= 1",
+        ("mul",),
+        _collect_doublings,
+        "The doubling is exact, and where it overflows so does the product. A smaller c could have brought that back.",
+        (case(lambda f, x: (x * 2.0) * 100.0, F), case(lambda f, x: (x * 4.0) * -3.0, H)),
+        (
+            case(lambda f, x: (x * 2.0) * 0.01, F),
+            case(lambda f, x: (x * 0.5) * 3.0, F),
+            case(lambda f, x: (x * 3.0) * 2.0, F),
+            case(lambda f, x: (x * 2.0**1000) * 2.0**1000, F),
+        ),
     ),
     Rule(
         "collect-integers",

@@ -115,6 +115,14 @@ def _of_pad(r: Rewriter, op: Op) -> Value | None:
     return _reduce(r, op, x, axes)
 
 
+def _of_negated(r: Rewriter, op: Op) -> Value | None:
+    (x,) = op.operands
+    inner = made_by(x, "neg")
+    if inner is None or not r.used_once(x):
+        return None
+    return r.emit("neg", _reduce(r, op, inner.operands[0], op.attrs["axes"]))
+
+
 def _of_scaled(r: Rewriter, op: Op) -> Value | None:
     inner = made_by(op.operands[0], "mul")
     if inner is None or not r.used_once(op.operands[0]):
@@ -262,6 +270,16 @@ REDUCTIONS: tuple[Rule, ...] = (
         "Zeros add nothing.",
         (case(lambda f, x: f.sum(f.pad(x, low=(0, 2), high=(0, 1), interior=(0, 1)), axes=(1,)), M),),
         (case(lambda f, x: f.sum(f.pad(x, low=(1, 2), high=(0, 1), interior=(0, 1)), axes=(1,)), M),),
+        kind="reduction",
+    ),
+    Rule(
+        "sum-of-negated",
+        "sum(-x) -> -sum(x), where read once",
+        ("sum",),
+        _of_negated,
+        "Each rounding has its mirror image; only the sign of a zero sum may differ.",
+        (case(lambda f, x: f.sum(-x, axes=(0,)), M), case(lambda f, x: f.sum(-x, axes=(0,)), I)),
+        (case(lambda f, x: f.prod(-x, axes=(0,)), M),),
         kind="reduction",
     ),
     Rule(

@@ -150,7 +150,7 @@ def _slice_of_concatenate(r: Rewriter, op: Op) -> Value | None:
     return None
 
 
-MOST_UPDATES = 64  # passed by one slice; beyond, reading each of n updates would cost quadratic time
+MOST_UPDATES = 256  # passed by one slice; beyond, reading each of n updates would cost quadratic time
 
 
 def _slice_of_update(r: Rewriter, op: Op) -> Value | None:
