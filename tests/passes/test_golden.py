@@ -39,12 +39,12 @@ class Golden:
         command, _, rest = path.read_text(encoding="utf-8").partition("\n")
         assert command.startswith(COMMAND), f"{path.name}: the first line must be `{COMMAND}NAME`"
         known = passes_by_name()
-        names = command.removeprefix(COMMAND).split("+")
+        names = command.removeprefix(COMMAND).split(" --pass ")
         before, _, after = rest.partition(BECOMES)
         return cls(path, tuple(known[name] for name in names), before, after)
 
     def text(self, after: str) -> str:
-        names = "+".join(step.name for step in self.steps)
+        names = " --pass ".join(step.name for step in self.steps)
         return f"{COMMAND}{names}\n{self.before}{BECOMES}{after}"
 
     def run(self) -> tuple[Function, Function]:
