@@ -118,16 +118,18 @@ class Homes:
         return kernel
 
     def _nearby(self, operand: Info, axes: tuple[int, ...], low: int, high: int) -> Home | None:
-        """A kernel over a slightly larger space that computes part of what `operand` needs, as for x[1:] - x[:-1]."""
-        space, _ = self._space(operand.shape)
-        for info in _cone(operand):
-            for node in islice(reversed(info.demands), LOOK_BACK):
-                kernel = node.kernel
-                if not _fits(kernel, low, high) or not _is_slightly_larger(kernel.space, space):
-                    continue
-                m = _shifted(node, operand.shape, axes) if info.shape == operand.shape else None
-                if m is not None:
-                    return kernel, m
+        """A kernel over a slightly larger space that has part of what `operand` needs, as for x[1:] - x[:-1]."""
+        space, index = self._space(operand.shape)
+        recent = [k for k in islice(reversed(self.kernels), LOOK_BACK) if _fits(k, low, high)]
+        for kernel in [k for k in recent if _is_slightly_larger(k.space, space)]:
+            wanted = list(_cone(operand))
+            found = [n.map for i in wanted if i.shape == operand.shape for n in i.demands if n.kernel is kernel]
+            if not found and _have_in_common(wanted, kernel):
+                found = [kernel.maps.intern(index)]
+            for m in found:
+                bounded = _bounded(m, kernel, operand.shape, axes)
+                if bounded is not None:
+                    return kernel, bounded
         return None
 
 
@@ -158,20 +160,26 @@ def _is_slightly_larger(space: Shape, wanted: Shape) -> bool:
     return larger <= NEAR * smaller + LOOK_BACK
 
 
-def _cone(info: Info) -> Iterator[Info]:
-    """The value and the elementwise values below it, nearest first, a few."""
-    queue, seen = [info], {info}
+def _cone(*infos: Info) -> Iterator[Info]:
+    """Values and what they are made of by elementwise ops and views, nearest first, a few."""
+    queue, seen = list(infos), set(infos)
     for at in queue:
         yield at
-        if at.kind == Kind.POINT and len(queue) < 3 * LOOK_BACK:
+        if at.kind in (Kind.POINT, Kind.VIEW) and len(queue) < 4 * LOOK_BACK:
             fresh = [i for i in dict.fromkeys(at.inputs) if i not in seen]
             seen.update(fresh)
             queue.extend(fresh)
 
 
-def _shifted(node: Node, shape: Shape, axes: tuple[int, ...]) -> Map | None:
-    """The map of `node` if it moves each axis by a constant, bounded to the value's range; kept axes must be full."""
-    index, space = node.map.index, node.kernel.space
+def _have_in_common(wanted: list[Info], kernel: Kernel) -> bool:
+    """Whether the kernel computes or reads some of `wanted` that is no single number."""
+    made = set(_cone(*(sink.node.info for sink in kernel.sinks)))
+    return any(i in made and i.size > 1 and i.kind in (Kind.POINT, Kind.GIVEN, Kind.REDUCE) for i in wanted)
+
+
+def _bounded(m: Map, kernel: Kernel, shape: Shape, axes: tuple[int, ...]) -> Map | None:
+    """`m` if it moves each axis by a constant, bounded to the value's range; kept axes must be full."""
+    index, space = m.index, kernel.space
     if index is None:
         return None
     bounds, axis = [], 0
@@ -186,4 +194,4 @@ def _shifted(node: Node, shape: Shape, axes: tuple[int, ...]) -> Map | None:
         bounds.append(Bound(axis_index(axis), start, start + n))
         axis += 1
     simple = simplify_bounds(bounds, space)
-    return node.kernel.maps.intern(index, None, simple) if simple is not None else None
+    return kernel.maps.intern(index, None, simple) if simple is not None else None

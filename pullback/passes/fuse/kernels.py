@@ -77,12 +77,11 @@ class Kernel:
         self.weight = 0
         self.full = False
 
-    def has_room(self, weight: int) -> bool:
-        """Whether so many more instructions fit. A body that once had no room takes nothing more, however light, lest
-        heavy values be stored one by one while the light ops between them go on."""
-        if self.weight + weight > BODY_LIMIT:
-            self.full = True
-        return not self.full
+    def add_weight(self, instructions: int) -> None:
+        """A body that is full takes nothing more that could be stored before, however light, lest heavy values be
+        stored one by one while the light ops between them go on."""
+        self.weight += instructions
+        self.full = self.weight > BODY_LIMIT
 
     def demand(self, info: "Info", m: Map) -> Node:
         """The node of `info` at `m`; a new one waits on the info's list until the sweep comes to it."""

@@ -86,6 +86,8 @@ class Maps:
             return [(0, self.through_reshape(m, op.results[0].type.shape, op.operands[0].type.shape), ())]
         if not op.results[0].type.size:
             return []
+        if op.name == "broadcast" and op.operands[0].type.size == 1:
+            return [(0, self.intern((Affine(),) * op.operands[0].type.ndim, None, m.bounds), ())]
         index = self.index_of(m, op.results[0].type.shape)
         if isinstance(op.opdef.lower, Reduce):  # over axes of length 1, which it only drops
             kept = iter(index)

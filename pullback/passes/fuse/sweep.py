@@ -23,6 +23,12 @@ from pullback.passes.fuse.table import LAST, Cut, Info, Kind, Table
 SCALAR_PENALTY = 8
 """A value that does not change along the inner loop is computed once per row, in scalar code."""
 
+BOUNDED = 1.5
+"""What is computed within bounds of its own costs this much more: it breaks the loops into pieces."""
+
+NEVER = 1e18
+"""A price that nobody pays."""
+
 MANY = 40
 """So many different index maps of one value in one kernel are never worth it."""
 
@@ -134,7 +140,8 @@ class Sweep:
         if host is not None:
             later = [k for k, n in enumerate(nodes) if n.kernel.time > first]
             gain = sum([inline[k] - load[k] for k in later]) - trip if later else 0.0
-        once = info.size * info.own + trip + KERNEL + self._operand_cost(info)
+        operands = [min(i.size, info.size) * _operand_cost(i, info.ready) for i in info.inputs]
+        once = info.size * info.own + sum(operands) + trip + KERNEL
         apart = sum(inline) - sum(load) - once
         if info.ready < first and apart > max(gain, 0.0):
             self._store(info, first - 1)
@@ -155,23 +162,18 @@ class Sweep:
     def _is_doubtful(self, info: Info, node: Node) -> bool:
         """Whether even a single reader may better load the value: it is small and costly, or the body is full."""
         kernel = node.kernel
-        if info.ready < kernel.time and not kernel.has_room(info.weight):
-            return True
-        return (info.own > 0.1 and 2 * info.size <= kernel.size)
+        return (kernel.full and info.ready < kernel.time) or (info.own > 0.1 and 2 * info.size <= kernel.size)
 
     def _inline_cost(self, node: Node) -> float:
         """Nanoseconds to compute the value in the kernel of `node`, beside what it computes or loads already."""
         info, kernel = node.info, node.kernel
-        if not kernel.has_room(info.weight):
-            return 1e6 * kernel.size
+        if kernel.full:
+            return NEVER
         cost = info.own
         for operand in info.inputs:
             if not kernel.has(operand, node.map):
-                cost += operand.cost
-        return cost * _evaluations(node)
-
-    def _operand_cost(self, info: Info) -> float:
-        return sum([min(i.size, info.size) * i.cost for i in info.inputs])
+                cost += _operand_cost(operand, kernel.time)
+        return cost * _evaluations(node) * (BOUNDED if node.map.bounds else 1.0)
 
     # ------------------------------------------------------------------ defining nodes
 
@@ -201,7 +203,7 @@ class Sweep:
 
     def _inline_point(self, node: Node) -> None:
         kernel, m = node.kernel, node.map
-        kernel.weight += node.info.weight
+        kernel.add_weight(node.info.weight)
         kernel.resolve(node, Form.POINT, tuple([kernel.demand(i, m) for i in node.info.inputs]))
 
     def _inline_iota(self, node: Node) -> None:
@@ -222,7 +224,7 @@ class Sweep:
         data, idx = info.inputs
         axis = info.op.attrs["axis"]
         before, place, after = index[:axis], index[axis : axis + len(idx.shape)], index[axis + len(idx.shape) :]
-        kernel.weight += info.weight
+        kernel.add_weight(info.weight)
         kernel.resolve(node, Form.GATHER, (kernel.demand(idx, kernel.maps.intern(place, None, node.map.bounds)),))
         node.at = positions((*before, Affine(), *after), data.shape, ())
         node.scale = _stride(data.shape, axis)
@@ -272,6 +274,12 @@ class Sweep:
         else:
             self.cuts[self._flattened[node.kernel, node.map].value] = Cut.ALL
         node.kernel.resolve(node, Form.ZERO)
+
+
+def _operand_cost(info: Info, time: int) -> float:
+    """Nanoseconds an element of an operand, at a time. What is elementwise and ready no earlier has to be computed; all
+    else can have been stored before."""
+    return info.chain if info.kind == Kind.POINT and info.ready >= time else info.cost
 
 
 def _load_cost(node: Node) -> float:

@@ -35,8 +35,8 @@ class Info:
     """One value. `ready` is the earliest time of a kernel that can have it in its body."""
 
     __slots__ = (
-        "aliased", "cost", "cut", "deadline", "demands", "gathers", "hard", "home", "inputs", "kind", "op", "own",
-        "position", "ready", "value", "weight",
+        "aliased", "chain", "cost", "cut", "deadline", "demands", "gathers", "hard", "home", "inputs", "kind", "op",
+        "own", "position", "ready", "value", "weight",
     )  # fmt: skip
 
     inputs: "tuple[Info, ...]"
@@ -53,6 +53,7 @@ class Info:
         self.own = 0.0
         self.weight = 0
         self.cost = 0.0
+        self.chain = 0.0
         self.cut = Cut.NONE
         self.gathers = False
         self.hard = False
@@ -81,6 +82,9 @@ class Info:
 
 LAST = 1 << 60
 """A deadline that is none."""
+
+VERY_LONG = 1e3
+"""Bound of the cost of a chain, which grows exponentially where values are used twice."""
 
 ROW = 8
 """Elements that a gather moves at a time from which on it is better done by copies of rows."""
@@ -114,7 +118,7 @@ class Table:
             info.own, info.weight, info.ready = own, weight, ready
             info.cut = self._cuts.get(value, Cut.NONE)
             info.gathers = kind == Kind.GATHER or (kind in (Kind.POINT, Kind.VIEW) and any(i.gathers for i in inputs))
-            info.cost = _pull_cost(info)
+            _set_costs(info)
 
     def _kind(self, op: Op, inputs: tuple[Info, ...]) -> Kind:
         match op.opdef.lower:
@@ -179,12 +183,18 @@ def _reduces(op: Op) -> bool:
     return any(shape[a] != 1 for a in op.attrs["axes"])
 
 
-def _pull_cost(info: Info) -> float:
-    """Nanoseconds an element to have it in one more kernel: read it, or compute it from what that costs; the less."""
+def _set_costs(info: Info) -> None:
+    """Nanoseconds an element to have the value in one more kernel.
+
+    `chain` is to compute it, with the elementwise ops before it; `cost` is that or to read it, whichever is less.
+    """
     type = info.value.type
     if info.kind in (Kind.NUMBER, Kind.IOTA):
-        return 0.0
+        return
     if info.kind in (Kind.GIVEN, Kind.REDUCE):
-        return load_cost(type.dtype, type.size)
-    inputs = sum([i.cost * min(1.0, i.size / max(type.size, 1)) for i in info.inputs])
-    return min(info.own + inputs, trip_cost(type.dtype, type.size))
+        info.cost = info.chain = load_cost(type.dtype, type.size)
+        return
+    size = max(type.size, 1)
+    inputs = sum([(i.chain if i.kind == Kind.POINT else i.cost) * min(1.0, i.size / size) for i in info.inputs])
+    info.chain = min(info.own + inputs, VERY_LONG)
+    info.cost = min(info.chain, trip_cost(type.dtype, type.size))
