@@ -74,8 +74,8 @@ class Traced:
     guards : Python decisions the program rests on; guard k is op `guard` with index k
     checks : conditions that must hold at each call, by code
     written : numbers of the leaves that the function wrote to (in its own copy)
-    watched : whether a number taken from captured data is part of the program, so that their content must not change
-    environment : names outside the function that it may have read, and whether they still hold the same
+    watched : whether a number taken from captured data is part of the program, so that its content must not change
+    environment : what the function can see outside itself; `environment.changed()` is None while the program is right
     """
 
     function: Function
@@ -117,6 +117,7 @@ def trace(
     """
     environment = environment_of(fn)
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties)
+    state.reachable.update([id(array) for _, array in environment.arrays])
     with running(state), PATCHER.active(environment.namespaces), environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
@@ -135,7 +136,7 @@ def trace(
         checks=tuple(state.checks),
         written=tuple([k for k in numbers if arguments[k]._cell.written]),
         watched=state.watch,
-        environment=environment,
+        environment=environment.after_trace(set(state.outer_arrays), state.watch),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
 from pullback.errors import ArgumentError, ShapeError, UnsupportedError
 from pullback.ir.graph import Value
@@ -41,13 +42,13 @@ def operand(trace: Trace, x: Any) -> Operand:
     if kind is float or kind is int or kind is complex:
         return Operand(_python_array(trace, x), kind, x)
     if kind is bool:
-        return Operand(np.asarray(x), BOOL, x)
+        return Operand(plain_array(x), BOOL, x)
     content = content_of(trace, x)
     return Operand(content, dtype_of(content))
 
 
 def _python_array(trace: Trace, x: Any) -> Array:
-    array = np.asarray(x)
+    array = plain_array(x)
     if array.dtype.kind not in "iufc":
         trace.fail(OverflowError, f"the Python integer {x} is too large for any NumPy integer")
     return array
@@ -61,7 +62,9 @@ def content_of(trace: Trace, x: Any) -> Content:
     if isinstance(x, np.ndarray):
         return _outer_content(trace, x)
     if isinstance(x, np.generic | bool | int | float | complex):
-        return check_array(trace, np.asarray(x))
+        if trace.reachable and isinstance(x, np.generic):
+            trace.watch = True  # it may be an element of an array from outside
+        return check_array(trace, plain_array(x))
     if isinstance(x, list | tuple | range):
         return content_in(trace, as_array(x))
     return _foreign_content(trace, x)
@@ -84,14 +87,14 @@ def check_array(trace: Trace, x: Array) -> Array:
     if isinstance(x, np.ma.MaskedArray | np.matrix):
         trace.fail(
             UnsupportedError,
-            f"{type(x).__name__} is not followed; use a plain array (np.asarray(x)) and np.where or a boolean mask",
+            f"{type(x).__name__} is not followed; use a plain array (plain_array(x)) and np.where or a boolean mask",
         )
     if dtype not in DTYPE_NAMES and dtype.newbyteorder("=") in DTYPE_NAMES:
-        return np.asarray(x, dtype.newbyteorder("="))
+        return plain_array(x, dtype.newbyteorder("="))
     if dtype not in DTYPE_NAMES:
         names = ", ".join(str(d) for d in DTYPE_NAMES)
         trace.fail(ArgumentError, f"an array of dtype {dtype} cannot be traced; convert it to one of {names}")
-    return np.asarray(x)
+    return plain_array(x)
 
 
 def _foreign_content(trace: Trace, x: Any) -> Content:
@@ -101,7 +104,7 @@ def _foreign_content(trace: Trace, x: Any) -> Content:
     if x is None or not hasattr(x, "__array__"):
         trace.fail(ArgumentError, f"expected an array or a number, got {type(x).__name__}")
     trace.watch = True
-    return _outer_content(trace, np.asarray(x))
+    return _outer_content(trace, plain_array(x))
 
 
 # ------------------------------------------------------------------ arrays from anything
@@ -134,7 +137,7 @@ def _plain_list(trace: Trace, x: Any) -> Array:
     """A nested list of numbers and plain arrays; arrays in it may change between calls, so they are watched."""
     if holds(x, np.ndarray):
         trace.watch = True
-    return np.asarray(x)
+    return plain_array(x)
 
 
 def holds(x: Any, kind: type) -> bool:
@@ -167,7 +170,7 @@ def stack_contents(trace: Trace, x: Any, dtype: DType | None = None) -> Content:
                 f"setting an array element with a sequence: the parts have shapes {inner} and {shape_of(content)}",
             )
     if not any(isinstance(c, Value) for c in contents):
-        return np.stack([np.asarray(c) for c in contents]).reshape(shape + inner)
+        return np.stack([plain_array(c) for c in contents]).reshape(shape + inner)
     rows = [trace.apply("reshape", c, shape=(1, *inner)) for c in contents]
     joined = rows[0] if len(rows) == 1 else trace.apply_all("concatenate", rows, {"axis": 0})[0]
     return joined if shape == (len(rows),) else trace.apply("reshape", joined, shape=shape + inner)
@@ -205,6 +208,8 @@ def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:
     first = shapes[0]
     if all([s == first for s in shapes]):
         return first
+    if len(shapes) == 2 and () in shapes:
+        return first or shapes[1]
     ndim = max(len(s) for s in shapes)
     result = [1] * ndim
     for shape in shapes:
@@ -212,7 +217,7 @@ def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:
             if n != 1 and result[k] != n:
                 if result[k] != 1:
                     listed = " ".join(str(s).replace(" ", "") for s in shapes)
-                    trace.fail(ShapeError, f"{what}: operands could not be broadcast together with shapes {listed}")
+                    trace.fail(ShapeError, f"np.{what}: operands could not be broadcast together with shapes {listed}")
                 result[k] = n
     return tuple(result)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
 from pullback.errors import ConcretizationError, LeakedValueError, PullbackError
 from pullback.ir.builder import Builder
@@ -111,6 +112,7 @@ class Trace:
     parent : the trace around it, if any
     suppliers : for each parameter, a function that gives its present array; None for abstract arguments
     known : arrays evaluated so far, for Python branches
+    reachable : identities of the arrays the function can reach by name
     settled : values that depend on no argument: constants, captured arrays, what is computed from them
     place : the source line of ops that no line of the function asks for, such as reading its results
     watch : whether a number was taken out of captured data, which must then not change between calls
@@ -135,6 +137,7 @@ class Trace:
     outer_values: dict[Value, OuterValue] = field(default_factory=dict)
     outer_arrays: dict[int, OuterArray] = field(default_factory=dict)
     extra: list[OuterValue | OuterArray] = field(default_factory=list)
+    reachable: set[int] = field(default_factory=set)
 
     # ------------------------------------------------------------------ parameters
 
@@ -158,6 +161,8 @@ class Trace:
         """The parameter that stands for an array from outside the function."""
         known = self.outer_arrays.get(id(array))
         if known is None:
+            if not constant and id(array) not in self.reachable and id(array.base) not in self.reachable:
+                self.watch = True  # computed, out of sight, from arrays that may change
             word = "const" if constant else "captured"
             type = tensor_type(array.dtype, array.shape)
             param = self.param(type, f"{word}{len(self.extra)}", lambda: array)
@@ -174,9 +179,9 @@ class Trace:
 
     def apply_all(self, name: str, contents: Sequence[Content], attrs: dict[str, Any]) -> Sequence[Content]:
         """Emit an op with any number of results; on constants alone, compute them."""
-        if contents and not any([isinstance(c, Value) for c in contents]):
+        if contents and not any([type(c) is Value for c in contents]):
             return self.fold(name, contents, attrs)
-        values = [c if isinstance(c, Value) else self.lift(c) for c in contents]
+        values = [c if type(c) is Value else self.lift(c) for c in contents]
         if name in PREDICATES:
             return self._predicate(name, tuple(values))
         return self.emit(name, values, Attrs(attrs) if attrs else NO_ATTRS).results
@@ -228,9 +233,20 @@ class Trace:
             value = self.memo[literal] = self.emit("constant", (), Attrs(value=literal)).results[0]
         return value
 
+    def scalar(self, dtype: DType, number: Any) -> Value:
+        """A value of one number without axes; the common ones are remembered by the number itself."""
+        plain = type(number) in (int, float) and number  # 0.0 and -0.0 are equal, and NaN is not equal to itself
+        if not plain or number != number:
+            return self.literal(plain_array(number, dtype))
+        key = (type(number), number, dtype)
+        value: Value | None = self.memo.get(key)
+        if value is None:
+            value = self.memo[key] = self.literal(plain_array(number, dtype))
+        return value
+
     def full(self, dtype: DType, shape: Shape, number: Any) -> Value:
         """A value of one number everywhere."""
-        scalar = self.literal(np.asarray(number, dtype))
+        scalar = self.scalar(dtype, number)
         if shape == ():
             return scalar
         key = (scalar, shape)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
 from pullback.errors import ConcretizationError, TypeRuleError, UnsupportedError
 from pullback.ir.graph import Value
@@ -48,10 +49,16 @@ class Call:
 
     def wide(self, number: int) -> Content:
         """Operand `number`, broadcast."""
-        return broadcast(self.trace, self.contents[number], self.shape)
+        content = self.contents[number]
+        if type(content) is Value and content.type.shape == self.shape:
+            return content
+        given = self.operands[number].number
+        if given is not None:
+            return self.trace.full(self.types[number], self.shape, given)
+        return broadcast(self.trace, content, self.shape)
 
     def wides(self) -> list[Content]:
-        return [broadcast(self.trace, c, self.shape) for c in self.contents]
+        return [self.wide(k) for k in range(len(self.contents))]
 
     def op(self, name: str, *contents: Content, **attrs: Any) -> Content:
         return self.trace.apply(name, *contents, **attrs)
@@ -105,7 +112,7 @@ def evaluate(
     casting: str = "same_kind",
 ) -> tuple[Content, ...]:
     """The contents of the results; on constants NumPy's own ufunc gives them."""
-    if not any([isinstance(o.content, Value) for o in operands]):
+    if not any([type(o.content) is Value for o in operands]):
         return _evaluate_constants(trace, ufunc, operands, dtype, casting)
     rule = rules.get(ufunc) or rules.get(ufunc.__name__)
     if rule is None:
@@ -117,13 +124,13 @@ def evaluate(
         types = ufunc_types(ufunc, tuple([o.key for o in operands]), dtype, casting)
     except TypeError as error:
         trace.fail(TypeRuleError, f"np.{ufunc.__name__}: {error}")
-    shape = broadcast_shape(trace, f"np.{ufunc.__name__}", [shape_of(o.content) for o in operands])
+    shape = broadcast_shape(trace, ufunc.__name__, [shape_of(o.content) for o in operands])
     contents: list[Content] = []
     for o, wanted in zip(operands, types, strict=False):
         if o.number is not None:
             if ufunc.__name__ in COMPARISONS and not _fits(o.number, wanted):
                 return (_compare_beyond(trace, ufunc, operands, types, shape),)
-            contents.append(np.asarray(o.number, wanted))
+            contents.append(plain_array(o.number, wanted))
         else:
             contents.append(cast(trace, o.content, wanted))
     result = rule(Call(trace, ufunc, operands, contents, types, shape))
@@ -315,7 +322,7 @@ def store(trace: Trace, name: str, result: Content, out: TracedValue, casting: s
             TypeRuleError,
             f"Cannot cast np.{name} output from {dtype_of(result)!r} to {out._dtype!r} with casting rule '{casting}'",
         )
-    shape = broadcast_shape(trace, f"np.{name}", [shape_of(result), out._shape])
+    shape = broadcast_shape(trace, f"{name}", [shape_of(result), out._shape])
     if shape != out._shape:
         trace.fail(
             ValueError, f"np.{name}: non-broadcastable output operand with shape {out._shape} doesn't match the "
@@ -334,7 +341,7 @@ def _store(trace: Trace, ufunc: np.ufunc, result: Content, out: Any, where: Any,
     if not isinstance(out, TracedArray):
         trace.fail(UnsupportedError, plain_out(f"np.{ufunc.__name__}", out))
     if where is not True:
-        shape = broadcast_shape(trace, f"np.{ufunc.__name__}", [shape_of(result), out._shape])
+        shape = broadcast_shape(trace, f"{ufunc.__name__}", [shape_of(result), out._shape])
         old = read(out)
         result = _masked(trace, cast(trace, broadcast(trace, result, shape), out._dtype), old, where)
         casting = "unsafe"

@@ -25,7 +25,7 @@ from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 
 def _select(trace: Trace, condition: Content, x: Content, y: Content) -> Content:
-    shape = broadcast_shape(trace, "np.where", [shape_of(c) for c in (condition, x, y)])
+    shape = broadcast_shape(trace, "where", [shape_of(c) for c in (condition, x, y)])
     parts = [broadcast(trace, c, shape) for c in (cast(trace, condition, BOOL), x, y)]
     return trace.apply("select", *parts)
 
@@ -118,7 +118,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = values[-1]
     for k in reversed(range(number - 1)):
         result = _select(trace, op(trace, "equal", place, k), values[k], result)
-    shape = broadcast_shape(trace, "np.choose", [shape_of(place), *[shape_of(v) for v in values]])
+    shape = broadcast_shape(trace, "choose", [shape_of(place), *[shape_of(v) for v in values]])
     return finish(broadcast(trace, result, shape), out, "np.choose", "unsafe")
 
 
@@ -145,7 +145,7 @@ def clip(
     asked = options.get("dtype")
     dtype = np.dtype(asked) if asked is not None else common_dtype(tuple([o.key for o in operands]))
     values = _converted(trace, operands, dtype)
-    shape = broadcast_shape(trace, "np.clip", [shape_of(v) for v in values])
+    shape = broadcast_shape(trace, "clip", [shape_of(v) for v in values])
     x, *bounds = [broadcast(trace, v, shape) for v in values]
     if has_low and has_high and dtype != BOOL:
         result = trace.apply("clip", x, *bounds)
