@@ -11,7 +11,7 @@ from rich.table import Table
 
 import pullback as pb
 from pullback.demo.digits import Digits, load_digits
-from pullback.demo.measure import Times, alternate, disagreement
+from pullback.demo.measure import Ops, Times, alternate, disagreement, ops_before_after
 from pullback.demo.models import MODELS, Model
 from pullback.demo.screen import Watched, duration, table
 from pullback.demo.training import BATCH, Trained, accuracy, train
@@ -29,7 +29,7 @@ class Outcome:
     accuracy: float
     disagreement: float
     times: Times
-    ops: dict[str, int]
+    ops: Ops
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,8 +72,8 @@ def _run(model: Model, digits: Digits, options: argparse.Namespace) -> Outcome:
         rounds=20 if options.quick else 400,
     )
     off = disagreement(model, slope, parameters, batch, rng)
-    ops = pb.ops_before_and_after(gradient, parameters, *batch)
-    return Outcome(model, trained, accuracy(model, parameters, digits), off, times, ops)
+    steps = ops_before_after(gradient, parameters, *batch)
+    return Outcome(model, trained, accuracy(model, parameters, digits), off, times, steps)
 
 
 def _report(outcomes: Sequence[Outcome]) -> Table:
@@ -90,9 +90,9 @@ def _column(outcome: Outcome) -> dict[str, str]:
         "steps": f"{trained.steps:,}",
         "all steps": duration(trained.seconds),
         "first call, compilation included": duration(trained.first_call),
-        "operations of loss and gradient": f"{outcome.ops['traced']}",
-        "after the passes": f"{outcome.ops['optimised']}",
-        "fused into kernels": f"{outcome.ops['planned']}",
+        "operations, as differentiated": f"{outcome.ops.differentiated}",
+        "after the passes": f"{outcome.ops.optimised}",
+        "fused: kernels, matrix products": f"{outcome.ops.kernels}, {outcome.ops.others}",
         "gradient against finite differences": f"{outcome.disagreement:.1e}",
         "loss and gradient, compiled": duration(times.compiled),
         "the same by hand in NumPy": duration(times.by_hand),

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+import pullback as pb
+from pullback import driver
+from pullback.api.settings import current_options
 from pullback.demo.digits import Array
 from pullback.demo.models import Model, Parameters
 
@@ -21,6 +24,26 @@ class Times:
 
     compiled: float
     by_hand: float
+
+
+@dataclass(frozen=True)
+class Ops:
+    """How many operations a program has: as it was differentiated, after the passes, and what is run in the end."""
+
+    differentiated: int
+    optimised: int
+    kernels: int
+    others: int
+
+
+def ops_before_after(gradient_function: Any, *arguments: Any) -> Ops:
+    """Count the operations of a function made by pullback, for these arguments, before and after the passes."""
+    options = current_options()
+    program = pb.lower(gradient_function, *arguments).function
+    optimised = driver.optimised(program, options)
+    planned = [op.opdef.name for op in driver.planned(optimised, options).function.ops]
+    kernels = planned.count("kernel")
+    return Ops(len(program.ops), len(optimised.ops), kernels, len(planned) - kernels)
 
 
 def disagreement(

@@ -23,7 +23,7 @@ def check_value(program: Program) -> None:
 
 
 def check_gradient(program: Program) -> None:
-    """`grad` agrees with finite differences, `value_and_grad` and `vjp` with `grad`."""
+    """`grad` agrees with finite differences; `value_and_grad` and `vjp` agree with `grad`."""
     arguments = program.sample()
     found = pb.grad(program.function, argnums=program.argnums)(*arguments)
     expected = reference.gradient(program.function, arguments, program.argnums)
@@ -31,10 +31,13 @@ def check_gradient(program: Program) -> None:
     value, again = pb.value_and_grad(program.function, argnums=program.argnums)(*arguments)
     _assert_close(value, program.function(*reference.copy(arguments)), 1e-13, 1e-14)
     _assert_close(reference.flatten(again), reference.flatten(found), 1e-12, 1e-13)
+    active = tuple(arguments[number] for number in program.argnums)
+    _, pull = pb.vjp(_in_active(program, arguments), *active)
+    _assert_close(reference.flatten(pull(2.0)), 2.0 * reference.flatten(found), 1e-12, 1e-13)
 
 
 def check_interpreter(program: Program) -> None:
-    """Native code and the interpreter agree to a few units in the last place, on the program as it was differentiated."""
+    """Native code agrees to a few units in the last place with the interpreter on the program as differentiated."""
     arguments = program.sample()
     transformed = pb.value_and_grad(program.function, argnums=program.argnums)
     staged = pb.lower(transformed, *reference.copy(arguments))
@@ -73,6 +76,23 @@ def check_second_derivative(program: Program) -> None:
 
     again = pb.grad(slope, argnums=every)(*active)
     _assert_close(reference.flatten(again), reference.flatten(change), 1e-9, 1e-10)
+
+
+def check_hessian(program: Program) -> None:
+    """`hessian` is symmetric, and its product with a direction is the change of the gradient along it."""
+    arguments, active, direction = _with_direction(program)
+    function = _in_active(program, arguments)
+    size = reference.flatten(active).size
+    hessian = np.reshape(pb.hessian(function)(*active), (size, size))
+    _, change = pb.jvp(pb.grad(function), active, direction)
+    _assert_close(hessian, hessian.T, 1e-9, 1e-11)
+    _assert_close(hessian @ reference.flatten(direction), reference.flatten(change), 1e-9, 1e-11)
+
+
+def has_small_hessian(program: Program) -> bool:
+    """Tell whether the program is differentiated in one array of at most a dozen numbers."""
+    active = [program.sample()[number] for number in program.argnums]
+    return len(active) == 1 and isinstance(active[0], np.ndarray) and active[0].size <= 12
 
 
 def _with_direction(program: Program) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:

@@ -29,3 +29,8 @@ def test_forward_mode_through_writes_agrees_with_reverse_mode(name: str) -> None
 @pytest.mark.parametrize("name", sorted(name for name, program in PROGRAMS.items() if program.smooth))
 def test_the_second_derivative_through_writes_agrees_with_second_differences(name: str) -> None:
     checks.check_second_derivative(PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PROGRAMS if checks.has_small_hessian(PROGRAMS[name])))
+def test_the_hessian_through_writes_is_symmetric_and_agrees_with_nested_modes(name: str) -> None:
+    checks.check_hessian(PROGRAMS[name])
