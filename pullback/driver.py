@@ -3,11 +3,14 @@
 traced -> (differentiated by the front end) -> optimised -> planned -> LLVM -> object code -> loaded
 """
 
+import hashlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
 
 import llvmlite
@@ -204,7 +207,20 @@ def disk_cache(folder: str = "") -> DiskCache:
 
 def environment_key(target: Target) -> str:
     """What compiled code depends on beside its IR."""
-    return "|".join([VERSION, llvmlite.__version__, target.cpu, target.features, target.triple, np.__version__])
+    parts = [VERSION, _sources(), llvmlite.__version__, target.cpu, target.features, target.triple, np.__version__]
+    return "|".join(parts)
+
+
+@lru_cache(maxsize=1)
+def _sources() -> str:
+    """Sizes and times of the compiler's own files: an edited checkout must not run what it compiled before."""
+    folder = Path(__file__).parent
+    found = []
+    for part in ("ir", "passes", "codegen"):
+        for path, _, files in os.walk(folder / part):
+            stats = [os.stat(os.path.join(path, name)) for name in files if name.endswith(".py")]
+            found += [(s.st_size, s.st_mtime_ns) for s in stats]
+    return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:16]
 
 
 def _object_key(function: Function, signature: Signature, options: Options) -> str:

@@ -1,7 +1,8 @@
 """Structured control flow and effects.
 
-A region's parameters and results live where the memory plan says. Where it says nothing, a parameter is the operand
-itself, a row of a scanned array, or a result is written straight to its row; so no plan is needed to avoid a copy.
+A region's parameters and results live where the memory plan says (`ir.plan` has the rules): a parameter in the slot of
+its operand is the operand itself, a row of a scanned array is where the array has it, and a stacked result in the slot
+of the whole is made in its row.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pullback.codegen import memory
 from pullback.codegen.fill import copy
 from pullback.codegen.kernel import emit_inline
-from pullback.codegen.llvm import V
+from pullback.codegen.llvm import V, const
 from pullback.codegen.program import Frame
 from pullback.codegen.spec import make_spec
+from pullback.codegen.tapes import FIRST_RECORDS, read_address, written_address
+from pullback.ir.failures import OUT_OF_MEMORY
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.index import Affine
 from pullback.ir.kernel import Load, Store
@@ -86,60 +89,90 @@ def lower_if(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
 
 
 def bind(frame: Frame, params: Sequence[Value], operands: Sequence[Value]) -> None:
-    """Give a region its arguments: by copy into planned places, else by reference."""
+    """Give a region its arguments: a parameter in its operand's slot is the operand, another gets a copy."""
     pairs = list(zip(params, operands, strict=True))
-    frame.copy_all([(param, operand) for param, operand in pairs if frame.has_slot(param)])
+    apart = [(param, operand) for param, operand in pairs if not frame.shares_slot(param, operand)]
     for param, operand in pairs:
-        if not frame.has_slot(param):
+        if frame.shares_slot(param, operand):
             frame.alias(param, operand)
+    frame.copy_all(apart)
 
 
 def bind_carries(frame: Frame, params: Sequence[Value], starts: Sequence[Value], results: Sequence[Value]) -> None:
-    """Give a loop its first carries; one without a planned place is carried in the loop's result."""
+    """Give a loop its first carries. A carried value lives in the loop's result all along."""
     for param, result in zip(params, results, strict=True):
-        if not frame.has_slot(param):
-            frame.alias(param, result)
-    frame.copy_all(list(zip(params, starts, strict=True)))
+        frame.alias(param, result)
+    frame.copy_all(list(zip(results, starts, strict=True)))
 
 
 # ------------------------------------------------------------------ scan
 
 
+class _Rows:
+    """What a scan reads and stacks a row at a time: where the row of a turn is."""
+
+    def __init__(self, frame: Frame, op: Op, count: V) -> None:
+        _, starts, scanned, _ = scan_parts(op)
+        (body,) = op.regions
+        carries = len(starts)
+        self.frame = frame
+        self.on_tape = op.attrs["length"] < 0
+        self.scanned = list(zip(body.params[carries : carries + len(scanned)], scanned, strict=True))
+        self.stacked = list(zip(body.results[carries:], op.results[carries:], strict=True))
+        self.tapes = [self._begin(row, handle, count) for row, handle in self.stacked] if self.on_tape else []
+
+    def _begin(self, row: Value, handle: Value, count: V) -> V:
+        frame, b = self.frame, self.frame.b
+        tape = frame.tapes.begin(frame, row.type.nbytes, b.select(b.icmp("sgt", count, 1), count, 1))
+        leave_without_memory(frame, tape)
+        b.store(b.cast("ptrtoint", tape, "i64"), frame.pointer(handle), 8)
+        return tape
+
+    def made_in_place(self) -> dict[Value, Value]:
+        """Stacked values that the body makes in their rows: the plan gives them the slot of the whole."""
+        if self.on_tape:
+            return {}
+        direct: dict[Value, Value] = {}
+        for row, whole in self.stacked:
+            if row.op is not None and row not in direct and self.frame.shares_slot(row, whole):
+                direct[row] = whole
+        return direct
+
+    def read_address(self, row: Value, whole: Value, turn: V) -> V:
+        if self.on_tape:
+            return read_address(self.frame, whole, row.type.nbytes, turn)
+        return row_address(self.frame, whole, row, turn)
+
+    def written_address(self, number: int, turn: V) -> V:
+        row, whole = self.stacked[number]
+        if self.on_tape:
+            return written_address(self.frame.b, self.tapes[number], row.type.nbytes, turn)
+        return row_address(self.frame, whole, row, turn)
+
+
 def lower_scan(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
-    """A known number of turns."""
-    _, starts, scanned, constants = scan_parts(op)
+    """A number of turns that is known when the loop begins."""
+    count, starts, scanned, constants = scan_parts(op)
     (body,) = op.regions
-    length, carries = op.attrs["length"], len(starts)
-    carried, rows, fixed = _split(body.params, carries, len(scanned))
-    bind_carries(frame, carried, starts, op.results[:carries])
-    bind(frame, fixed, constants)
-    if length:
-        stacked = dict(zip(body.results[carries:], op.results[carries:], strict=True))
-        parts = {row: whole for row, whole in zip(rows, scanned, strict=True) if not frame.has_slot(row)}
-        direct = {row: whole for row, whole in stacked.items() if _may_be_direct(frame, row)}
-        with frame.cells({**parts, **direct}):
-            loop = frame.b.loop(0, length)
-            with loop:
-                turn = frame.b.rsub(length - 1, loop.index) if op.attrs["reverse"] else loop.index
-                for row, whole in zip(rows, scanned, strict=True):
-                    _point_or_copy(frame, row, whole, turn)
-                for row, whole in direct.items():
-                    frame.point(row, row_address(frame, whole, row, turn))
-                lower_ops(frame, body.ops)
-                for row, whole in zip(body.results[carries:], op.results[carries:], strict=True):
-                    if direct.get(row) is not whole:
-                        _copy_row(frame, row, whole, turn)
-                frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
-    frame.copy_all(list(zip(op.results[:carries], carried, strict=True)))
-
-
-def _split(values: Sequence[Value], first: int, second: int) -> tuple[Sequence[Value], Sequence[Value], Sequence[Value]]:
-    return values[:first], values[first : first + second], values[first + second :]
-
-
-def _may_be_direct(frame: Frame, row: Value) -> bool:
-    """Can a stacked value be written to its row: the plan has no place for it, and the body makes it."""
-    return not frame.has_slot(row) and row.op is not None
+    carries = len(starts)
+    carried = op.results[:carries]
+    turns = const("i64", op.attrs["length"]) if count is None else _scalar(frame, count)
+    bind_carries(frame, body.params[:carries], starts, carried)
+    bind(frame, body.params[carries + len(scanned) :], constants)
+    rows = _Rows(frame, op, turns)
+    direct = rows.made_in_place()
+    with frame.cells({**dict(rows.scanned), **direct}):
+        with frame.b.loop(0, turns if count is not None else op.attrs["length"]) as loop:
+            turn = frame.b.sub(frame.b.sub(turns, 1), loop.index) if op.attrs["reverse"] else loop.index
+            for row, whole in rows.scanned:
+                frame.point(row, rows.read_address(row, whole, turn))
+            for row, whole in direct.items():
+                frame.point(row, row_address(frame, whole, row, turn))
+            lower_ops(frame, body.ops)
+            for number, (row, whole) in enumerate(rows.stacked):
+                if direct.get(row) is not whole:
+                    copy_to(frame, rows.written_address(number, turn), row)
+            frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
 
 
 def row_address(frame: Frame, whole: Value, row: Value, turn: V) -> V:
@@ -148,41 +181,55 @@ def row_address(frame: Frame, whole: Value, row: Value, turn: V) -> V:
     return b.gep("i8", frame.pointer(whole), b.mul(turn, row.type.nbytes), flags="")
 
 
-def _point_or_copy(frame: Frame, row: Value, whole: Value, turn: V) -> None:
-    address = row_address(frame, whole, row, turn)
-    if frame.has_slot(row):
-        copy(frame.b, frame.pointer(row), address, row.type.nbytes, row.type.dtype.itemsize)
-    else:
-        frame.point(row, address)
+def copy_to(frame: Frame, address: V, value: Value) -> None:
+    copy(frame.b, address, frame.pointer(value), value.type.nbytes, value.type.dtype.itemsize)
 
 
-def _copy_row(frame: Frame, row: Value, whole: Value, turn: V) -> None:
-    address = row_address(frame, whole, row, turn)
-    copy(frame.b, address, frame.pointer(row), row.type.nbytes, row.type.dtype.itemsize)
+def leave_without_memory(frame: Frame, pointer: V) -> None:
+    """Return the status of exhausted memory where an allocation gave nothing."""
+    _leave_unless(frame, frame.b.icmp("ne", pointer, V("null", "ptr")), -OUT_OF_MEMORY)
 
 
 # ------------------------------------------------------------------ while
 
 
 def lower_while(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
-    """The body as long as the condition holds."""
+    """The body as long as the condition holds; what it gives behind the carries is taped, and the turns are counted."""
     b = frame.b
     condition, body = op.regions
     carries = op.attrs["carries"]
-    bind_carries(frame, body.params[:carries], op.operands[:carries], op.results[:carries])
+    carried, counter, handles = op.results[:carries], op.results[carries : carries + 1], op.results[carries + 1 :]
+    bind_carries(frame, body.params[:carries], op.operands[:carries], carried)
+    bind_carries(frame, condition.params[:carries], carried, carried)
     bind(frame, body.params[carries:], op.operands[carries:])
+    bind(frame, condition.params[carries:], op.operands[carries:])
+    taped = list(zip(body.results[carries:], handles, strict=True))
+    tapes = [_begin_tape(frame, value, handle) for value, handle in taped]
+    for value in counter:
+        b.store(const("i64", 0), frame.pointer(value), 8)
     begin, turn, done = b.new_label("while"), b.new_label("turn"), b.new_label("done")
     b.br(begin)
     b.label(begin)
-    bind(frame, condition.params, body.params)
     lower_ops(frame, condition.ops)
     b.condbr(_scalar(frame, condition.results[0]), turn, done)
     b.label(turn)
     lower_ops(frame, body.ops)
-    frame.copy_all(list(zip(body.params[:carries], body.results[:carries], strict=True)))
+    for tape, (value, _) in zip(tapes, taped, strict=True):
+        address = frame.tapes.push(frame, tape, value.type.nbytes)
+        leave_without_memory(frame, address)
+        copy_to(frame, address, value)
+    for value in counter:
+        b.store(b.add(b.load("i64", frame.pointer(value), 8), 1), frame.pointer(value), 8)
+    frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
     b.br(begin)
     b.label(done)
-    frame.copy_all(list(zip(op.results[:carries], body.params[:carries], strict=True)))
+
+
+def _begin_tape(frame: Frame, value: Value, handle: Value) -> V:
+    tape = frame.tapes.begin(frame, value.type.nbytes, const("i64", FIRST_RECORDS))
+    leave_without_memory(frame, tape)
+    frame.b.store(frame.b.cast("ptrtoint", tape, "i64"), frame.pointer(handle), 8)
+    return tape
 
 
 CONTROL: Mapping[str, Callable[[Frame, Op, LowerOps], None]] = {

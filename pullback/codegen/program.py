@@ -1,4 +1,5 @@
-"""The state of lowering one planned function: where values live, which kernels exist, which function is being written."""
+"""The state of lowering one planned function: where values live, which kernels exist, which function is being
+written."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pullback.codegen.fill import copy
 from pullback.codegen.kernel import Emission, KernelCode, emit_kernel
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.spec import KernelSpec
+from pullback.codegen.tapes import Tapes
 from pullback.codegen.unrolled import emit_unrolled, is_tiny
 from pullback.errors import CodegenError
 from pullback.ir.graph import Value
@@ -55,6 +57,7 @@ class Program:
         self.top = 0
         self.aliases: dict[Value, Value] = {}
         self.cells: dict[Value, Cell] = {}
+        self.tapes: Tapes | None = None
         self._kernels: dict[Hashable, KernelCode] = {}
         self._routines: dict[Hashable, str] = {}
         self._count = 0
@@ -140,20 +143,28 @@ class Frame:
             value = self.program.aliases[value]
         return value
 
-    def has_slot(self, value: Value) -> bool:
-        """Does the memory plan say where the value lives."""
-        return value in self.program.plan.slots
+    def shares_slot(self, value: Value, other: Value) -> bool:
+        """Does the memory plan give both values the same place; a value without a place takes the other's."""
+        slots = self.program.plan.slots
+        return value not in slots or slots[value] == slots.get(other)
 
     def alias(self, value: Value, other: Value) -> None:
         """From now on `value` is `other`."""
         self.program.aliases[value] = other
+
+    @property
+    def tapes(self) -> Tapes:
+        """What loops keep for their reverse."""
+        if self.program.tapes is None:
+            raise CodegenError("the program was not prepared for tapes")
+        return self.program.tapes
 
     def pointer(self, value: Value) -> V:
         """The address of a value's buffer."""
         value = self._named(value)
         cell = self.program.cells.get(value)
         if cell is not None:
-            return self.b.load("ptr", self._behind_arena(cell.offset), 8)
+            return self.b.load("ptr", self.behind_arena(cell.offset), 8)
         slot = self.slot(value)
         match slot.space:
             case "arg":
@@ -169,7 +180,7 @@ class Frame:
 
     def point(self, value: Value, pointer: V) -> None:
         """Let the value, which has a cell, live at `pointer` for now."""
-        self.b.store(pointer, self._behind_arena(self.program.cells[value].offset), 8)
+        self.b.store(pointer, self.behind_arena(self.program.cells[value].offset), 8)
 
     @contextmanager
     def cells(self, values: Mapping[Value, Value]) -> Iterator[None]:
@@ -179,7 +190,8 @@ class Frame:
                 self.program.cells[value] = Cell(offset + 8 * number, whole)
             yield
 
-    def _behind_arena(self, distance: int) -> V:
+    def behind_arena(self, distance: int) -> V:
+        """An address behind the memory that the plan laid out."""
         return self._offset(self.roots[2], aligned(self.program.plan.arena_bytes) + distance)
 
     def _offset(self, pointer: V, distance: int) -> V:
@@ -211,7 +223,7 @@ class Frame:
     def scratch(self, size: int) -> Iterator[V]:
         """Memory for use inside: the address of `size` bytes, aligned to 64."""
         with self._reserved(size) as offset:
-            yield self._behind_arena(offset)
+            yield self.behind_arena(offset)
 
     @contextmanager
     def _reserved(self, size: int) -> Iterator[int]:
@@ -230,7 +242,7 @@ class Frame:
             return
         code = self.program.kernel(spec, distinct, self.serial)
         self.program.want(code.scratch)
-        self.b.call("void", code.name, [*operands, *results, self._behind_arena(self.program.top)])
+        self.b.call("void", code.name, [*operands, *results, self.behind_arena(self.program.top)])
 
     def run_on(self, spec: KernelSpec, operands: Sequence[Value], results: Sequence[Value]) -> None:
         """Run a kernel on the buffers of values."""

@@ -1,0 +1,38 @@
+"""How library ops fail: the numbers that native code gives back, and the errors they stand for.
+
+A native function that fails returns minus one of these codes. They lie above every code of a `check`.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pullback.errors import NumericalError
+
+_FIRST = 1_000_000
+SINGULAR = _FIRST + 1
+NOT_POSITIVE_DEFINITE = _FIRST + 2
+NO_EIGENVALUES = _FIRST + 3
+NO_SINGULAR_VALUES = _FIRST + 4
+OUT_OF_MEMORY = _FIRST + 5
+
+FAILURES: Mapping[int, str] = {
+    SINGULAR: "Singular matrix",
+    NOT_POSITIVE_DEFINITE: "Matrix is not positive definite",
+    NO_EIGENVALUES: "Eigenvalues did not converge",
+    NO_SINGULAR_VALUES: "SVD did not converge",
+    OUT_OF_MEMORY: "Not enough memory for what a loop keeps for its reverse",
+}
+"""What each code means, in the words of `numpy.linalg`."""
+
+
+class FactorizationError(NumericalError, np.linalg.LinAlgError):
+    """A factorisation or a solve that has no result for these numbers; also NumPy's `LinAlgError`."""
+
+
+def failure_error(code: int, place: object = None) -> FactorizationError | None:
+    """The error of a failure code, with the user's line if there is one; None for a code of another kind."""
+    message = FAILURES.get(code)
+    if message is None:
+        return None
+    return FactorizationError(message if place is None else f"{message} (at {place})")
