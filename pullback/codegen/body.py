@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from pullback.codegen import memory
-from pullback.codegen.interleave import LoadGroup, StoreGroup, deinterleave, interleave, load_groups, store_groups
+from pullback.codegen.interleave import (
+    LoadGroup,
+    StoreGroup,
+    deinterleave,
+    interleave,
+    load_groups,
+    store_groups,
+    transpose,
+)
 from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of
 from pullback.codegen.memory import Mask
@@ -24,7 +32,7 @@ from pullback.errors import CodegenError
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
 from pullback.ir.opdef import Scalar
-from pullback.ir.types import BOOL, F32, F64, I64
+from pullback.ir.types import BOOL, F32, F64, I64, DType
 
 Index: TypeAlias = V | int
 Env: TypeAlias = dict[tuple[Value, int, int], Lane]
@@ -37,7 +45,7 @@ class BodyEmitter:
     """Emits values, loads and stores of one nest into one function.
 
     operands, results : addresses of the buffers
-    ragged : may a range of the vector level end within a vector, where its ends are not known
+    ragged : may a range of the vector level end within a turn, where its ends are not known
     """
 
     def __init__(
@@ -52,6 +60,7 @@ class BodyEmitter:
         self.reducers = [Reducer(store.kind, store.type.dtype) for store in nest.stores]
         self.ranges = [(0, n) for n in nest.sizes]
         self.lanes, self.copies = nest.lanes, 1
+        self._end: Index | None = None
         self._mask: Mask = None
         self._index: list[Index] = [0] * nest.depth
         self._env: list[Env] = [{}]
@@ -89,16 +98,12 @@ class BodyEmitter:
         self._wide = wide
         self._streams, self.ranges, self._index, self.s.shared = streams, ranges, index, shared
 
-    def begin_vectors(self, lanes: int, copies: int, mask: Index | None) -> None:
-        """Turns of the vector level follow; `mask` is the number of lanes that take part."""
-        self.lanes, self.copies = lanes, copies
-        self._mask = mask
-        if isinstance(mask, V):
-            count = memory.splat_value(self.b, mask, lanes)
-            self._mask = self.b.icmp("ult", memory.lane_numbers(lanes), count)
+    def begin_vectors(self, lanes: int, copies: int, end: Index | None) -> None:
+        """Turns of the vector level follow; lanes at and behind the index `end` take no part."""
+        self.lanes, self.copies, self._end, self._mask = lanes, copies, end, None
 
     def end_vectors(self) -> None:
-        self.lanes, self.copies, self._mask = self.nest.lanes, 1, None
+        self.lanes, self.copies, self._end, self._mask = self.nest.lanes, 1, None, None
 
     def enter(self, level: int, index: Index) -> None:
         """Begin a turn of `level`: addresses move on, values that wait for this level are computed."""
@@ -106,11 +111,26 @@ class BodyEmitter:
         if isinstance(index, int):
             width = self.lanes * self.copies if level == self.nest.vector else 1
             self.ranges[level] = (index, min(index + width, self.ranges[level][1]))
+        if level == self.nest.vector:
+            self._mask = self._mask_from(index)
         for stream, (pointer, at) in self._streams.items():
             coefficient = _coefficient(stream[1], level)
             if coefficient:
                 self._streams[stream] = self._moved(stream, pointer, at, coefficient, index)
         self.define(level + 1)
+
+    def _mask_from(self, index: Index) -> Mask:
+        """The lanes of the vector at `index` that take part."""
+        end = self._end
+        if end is None:
+            return None
+        if isinstance(end, V):
+            left = self.b.sub(end, index)
+        elif isinstance(index, int):
+            return end - index
+        else:
+            left = self.b.rsub(end, index)
+        return self.b.icmp("ugt", memory.splat_value(self.b, left, self.lanes), memory.lane_numbers(self.lanes))
 
     # ---------------------------------------------------------------- addresses
 
@@ -249,7 +269,7 @@ class BodyEmitter:
         address = self._address(buffer, load.at, copy * lanes * stride if lanes > 1 else 0)
         if lanes == 1 or stride == 0:
             return self._one_loaded(value, address, holds, lanes)
-        if value in self._load_groups and self._mask is None:
+        if value in self._load_groups and self._mask is None and lanes == self.nest.lanes:
             return self._loaded_in_group(value, copy, lanes)
         mask = self._mask if holds is True else self._lane_mask(holds, lanes)
         return memory.load(self.b, value.type.dtype, address, stride, lanes, mask)
@@ -259,9 +279,15 @@ class BodyEmitter:
         dtype = value.type.dtype
         if (group, copy) not in self._wide:
             first = self._address(f"operand{group.operand}", group.first, copy * lanes * group.stride)
-            addresses = [memory.offset(self.b, first, dtype, k * lanes) for k in range(group.stride)]
-            self._wide[group, copy] = [memory.load(self.b, dtype, address, 1, lanes).re for address in addresses]
-        return Lane(dtype, deinterleave(self.b, self._wide[group, copy], lanes, which))
+            self._wide[group, copy] = self._group_vectors(group, dtype, first, lanes)
+        vectors = self._wide[group, copy]
+        return Lane(dtype, vectors[which] if group.transposed else deinterleave(self.b, vectors, lanes, which))
+
+    def _group_vectors(self, group: LoadGroup, dtype: DType, first: V, lanes: int) -> list[V]:
+        count, step = (lanes, group.stride) if group.transposed else (group.stride, lanes)
+        addresses = [memory.offset(self.b, first, dtype, k * step) for k in range(count)]
+        vectors = [memory.load(self.b, dtype, address, 1, lanes).re for address in addresses]
+        return transpose(self.b, vectors) if group.transposed else vectors
 
     def _one_loaded(self, value: Value, address: V, holds: V | bool, lanes: int) -> Lane:
         dtype = value.type.dtype

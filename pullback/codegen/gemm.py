@@ -15,9 +15,9 @@ from pullback.ir.types import DType
 NEAR_BYTES = 768 * 1024
 """The right operand is read once for each few rows of the left: it must stay in the second-level cache."""
 
-_REGISTERS = 24
-_ROWS = 8
-_VECTORS = 4
+_SHAPES = tuple((rows, vectors) for vectors in (4, 3, 2, 1) for rows in range(8, 1, -1) if rows * vectors <= 24)
+_ENOUGH = 12
+"""Sums that must run side by side to keep the multipliers busy."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,27 @@ def is_near(shapes: Matrices) -> bool:
     return shapes.k * shapes.n * shapes.dtype.itemsize <= NEAR_BYTES
 
 
-def tile_rows(shapes: Matrices, lanes: int) -> int:
-    """Rows of the result that are computed together."""
-    return max(1, min(_ROWS, _REGISTERS // _tile_vectors(shapes, lanes), shapes.m))
+def tile_shape(shapes: Matrices, lanes: int) -> tuple[int, int]:
+    """Rows and vectors of a tile: few kinds of tiles, to keep the code short, then few loads for each product."""
+    rows, vectors = shapes.m, max(1, shapes.n // lanes)
+    if rows * vectors <= _ENOUGH:
+        return rows, vectors
+    fitting = [(r, v) for r, v in _SHAPES if r <= rows and v <= vectors and r * v >= _ENOUGH]
+    return min(fitting or [(min(rows, 8), 1)], key=lambda shape: _tile_cost(shapes, lanes, *shape))
 
 
-def _tile_vectors(shapes: Matrices, lanes: int) -> int:
-    return min(_VECTORS, max(1, shapes.n // lanes))
+def _tile_cost(shapes: Matrices, lanes: int, rows: int, vectors: int) -> float:
+    kinds = 1 if shapes.m % rows == 0 else 2
+    whole, rest = divmod(shapes.n, lanes)
+    kinds *= 1 + (whole % vectors != 0) + (rest != 0)
+    loads_per_product = (rows + vectors) / (rows * vectors)
+    return kinds + 4 * loads_per_product
 
 
 def emit_gemm(
     e: Emission, b: FunctionBuilder, shapes: Matrices, x: V, y: V, out: V, rows: tuple[V, V] | None = None
 ) -> None:
-    """out = x @ y, of all rows or of a range that begins at a multiple of `tile_rows`; the rows of y are contiguous."""
+    """out = x @ y, of all rows or of a range that begins at a multiple of a tile's rows; the rows of y are contiguous."""
     _Tiles(e, b, shapes, x, y, out).emit(*(rows or (const("i64", 0), const("i64", shapes.m))))
 
 
@@ -62,8 +70,7 @@ class _Tiles:
         self.shapes = shapes
         self.x, self.y, self.out = x, y, out
         self.lanes = lanes_for(e.target, shapes.dtype, shapes.n)
-        self.vectors = _tile_vectors(shapes, self.lanes)
-        self.rows = tile_rows(shapes, self.lanes)
+        self.rows, self.vectors = tile_shape(shapes, self.lanes)
 
     def emit(self, lo: V, hi: V) -> None:
         """Whole tiles of rows, and the rows that are left at the end of the matrix."""

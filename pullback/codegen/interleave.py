@@ -1,7 +1,7 @@
-"""Loads and stores at strides of 2 to 4: whole vectors are moved and their lanes sorted apart or together.
+"""Loads and stores that stride along the vector axis, done together: whole vectors, and shuffles between registers.
 
 The elements x[3i], x[3i+1], x[3i+2] of eight i are three contiguous vectors and six shuffles, where lane by lane they
-would be 24 loads.
+would be 24 loads. The elements x[1000i], ..., x[1000i+7] of eight i are eight vectors and a transpose.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ MAX_STRIDE = 4
 
 @dataclass(frozen=True)
 class LoadGroup:
-    """Loads of one buffer that the same `stride` vectors hold; `first` is the position of the first element."""
+    """Loads of one buffer that the same vectors hold; `first` is the position of the first element.
+
+    transposed : a vector for each lane, `stride` apart; else `stride` vectors one after the other
+    """
 
     operand: int
     first: Affine
     stride: int
+    transposed: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,22 @@ def interleave(b: FunctionBuilder, values: Sequence[V], lanes: int) -> list[V]:
     return vectors
 
 
+def transpose(b: FunctionBuilder, vectors: Sequence[V]) -> list[V]:
+    """Vector i of the result holds lane i of each vector; as many vectors as lanes, a power of two."""
+    rows = list(vectors)
+    lanes = len(rows)
+    distance = 1
+    while distance < lanes:
+        low = [lane if not lane & distance else lanes + lane - distance for lane in range(lanes)]
+        high = [lane + distance if not lane & distance else lanes + lane for lane in range(lanes)]
+        for i in range(lanes):
+            if not i & distance:
+                x, y = rows[i], rows[i + distance]
+                rows[i], rows[i + distance] = b.shuffle(x, y, low), b.shuffle(x, y, high)
+        distance *= 2
+    return rows
+
+
 def _selected(b: FunctionBuilder, sources: Sequence[V], rows: Sequence[Sequence[int]], lanes: int) -> V:
     """Lane i from the source whose row names a lane there; sources are joined two at a time."""
     parts = [(source, list(row)) for source, row in zip(sources, rows, strict=True) if max(row) >= 0]
@@ -75,14 +95,15 @@ def load_groups(nest: Nest) -> dict[Value, tuple[LoadGroup, int]]:
     streams: dict[tuple[int, tuple[tuple[int, int], ...], int], dict[int, list[Value]]] = {}
     for value, load in zip(nest.spec.body.params, nest.loads, strict=True):
         stride = load.at.coefficient(nest.vector) if nest.vector >= 0 else 0
-        if not load.bounds and 2 <= stride <= MAX_STRIDE and nest.spec.operands[load.operand].dtype.kind != "c":
+        if not load.bounds and stride >= 2 and nest.spec.operands[load.operand].dtype.kind != "c":
             stream = streams.setdefault((load.operand, load.at.terms, stride), {})
             stream.setdefault(load.at.offset, []).append(value)
     groups: dict[Value, tuple[LoadGroup, int]] = {}
     for (operand, terms, stride), offsets in streams.items():
-        for start, members in _runs(sorted(offsets), stride):
-            group = LoadGroup(operand, Affine(start, terms), stride)
-            if _stays_inside(nest, group):
+        transposed = stride > MAX_STRIDE
+        for start, members in _runs(sorted(offsets), nest.lanes if transposed else stride):
+            group = LoadGroup(operand, Affine(start, terms), stride, transposed)
+            if len(members) == nest.lanes if transposed else _stays_inside(nest, group):
                 for offset in members:
                     groups.update((value, (group, offset - start)) for value in offsets[offset])
     return groups

@@ -19,6 +19,7 @@ from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import all_bounds
 from pullback.codegen.spec import KernelSpec, make_spec, pairs_sine_and_cosine
 from pullback.codegen.target import Target
+from pullback.codegen.tile import tiled
 from pullback.ir.graph import Region, Value
 from pullback.ir.index import Affine
 from pullback.ir.kernel import Load, Store
@@ -109,15 +110,21 @@ def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial
     if spec.points == 0:
         _fill_empty(b, spec, results)
     else:
-        nest = plan_nest(spec, e.target)
-        share = None if serial else plan_share(nest)
-        if share is None:
-            _fill_accumulators(b, nest, results, 1)
-            LoopEmitter(BodyEmitter(e.scalars(b, spec), nest, operands, results)).run()
-        else:
-            used = _emit_shared(e, b, nest, share, operands, results, scratch)
+        for number, part in enumerate(tiled(spec, e.target)):
+            nest = plan_nest(part, e.target)
+            share = None if serial else plan_share(nest)
+            if share is None:
+                _emit_serial(e, b, nest, operands, results)
+            else:
+                chunk = f"{name}.chunk{number}"
+                used = max(used, _emit_shared(e, b, nest, share, chunk, operands, results, scratch))
     b.ret()
     return KernelCode(name, used)
+
+
+def _emit_serial(e: Emission, b: FunctionBuilder, nest: Nest, operands: Sequence[V], results: Sequence[V]) -> None:
+    _fill_accumulators(b, nest, results, 1)
+    LoopEmitter(BodyEmitter(e.scalars(b, nest.spec), nest, operands, results)).run()
 
 
 def emit_inline(
@@ -127,9 +134,8 @@ def emit_inline(
     if spec.points == 0:
         _fill_empty(b, spec, results)
         return
-    nest = plan_nest(spec, e.target)
-    _fill_accumulators(b, nest, results, 1)
-    LoopEmitter(BodyEmitter(e.scalars(b, spec), nest, operands, results)).run()
+    for part in tiled(spec, e.target):
+        _emit_serial(e, b, plan_nest(part, e.target), operands, results)
 
 
 # ------------------------------------------------------------------ beginnings
@@ -177,7 +183,7 @@ def plan_share(nest: Nest) -> Share | None:
     time = estimated_ns(nest)
     if time < SHARED_FROM_NS:
         return None
-    wanted = min(MAX_CHUNKS, int(time / CHUNK_NS))
+    wanted = max(1, min(MAX_CHUNKS, int(time / CHUNK_NS)))
     level = _shared_level(nest, wanted)
     if level is None:
         return None
@@ -211,6 +217,7 @@ def _emit_shared(
     b: FunctionBuilder,
     nest: Nest,
     share: Share,
+    name: str,
     operands: Sequence[V],
     results: Sequence[V],
     scratch: V,
@@ -220,7 +227,7 @@ def _emit_shared(
     targets = [partials.get(k, result) for k, result in enumerate(results)]
     _fill_accumulators(b, nest, targets, 1, [k for k in range(len(results)) if k not in partials])
     _fill_accumulators(b, nest, targets, share.count, list(partials))
-    chunk = _emit_chunk(e, f"{b.name}.chunk", nest, share)
+    chunk = _emit_chunk(e, name, nest, share)
     run_parallel(e, b, chunk, [*operands, *targets], share.count)
     for k, buffer in partials.items():
         _combine(e, b, _result_stores(nest)[k], share.count, buffer, results[k])
@@ -269,11 +276,11 @@ def _emit_chunk(e: Emission, name: str, nest: Nest, share: Share) -> str:
 
 
 def _is_ragged(nest: Nest, share: Share) -> bool:
-    """Can a chunk end within a vector."""
+    """Can a chunk end within a turn of the vector loop."""
     if share.level != nest.vector:
         return False
     pinned = any(level == nest.vector for bound in all_bounds(nest) for level, _ in bound.index.terms)
-    return pinned or nest.sizes[nest.vector] % nest.lanes != 0
+    return pinned or nest.sizes[nest.vector] % (nest.lanes * nest.copies) != 0
 
 
 def _combine(e: Emission, b: FunctionBuilder, store: Store, count: int, buffer: V, result: V) -> None:

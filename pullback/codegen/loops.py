@@ -28,7 +28,7 @@ class Turns:
 
     single : the index, where it is known and the only one
     lanes, copies : width of a vector turn
-    mask : lanes that take part in the last vector: their number, if not all
+    end : where lanes cease to take part, if that is within a vector
     """
 
     lo: Index
@@ -37,7 +37,7 @@ class Turns:
     single: int | None
     lanes: int = 1
     copies: int = 1
-    mask: Index | None = None
+    end: Index | None = None
 
     @property
     def count(self) -> int | None:
@@ -196,21 +196,15 @@ class LoopEmitter:
 
     def _dynamic_turns(self, lo: V, hi: V, lanes: int, copies: int) -> list[Turns]:
         b = self.b
-        count = b.sub(hi, lo)
-        whole = b.add(lo, b.and_(count, -lanes))
-        turns = []
-        start = lo
-        if copies > 1:
-            main = b.add(lo, b.and_(count, -lanes * copies))
-            turns.append(Turns(lo, main, lanes * copies, None, lanes, copies))
-            start = main
-        turns.append(Turns(start, whole, lanes, None, lanes, 1))
+        step = lanes * copies
+        main = b.add(lo, b.and_(b.sub(hi, lo), -step))
+        turns = [Turns(lo, main, step, None, lanes, copies)]
         if self.body.ragged:
-            turns.append(Turns(whole, hi, lanes, None, lanes, 1, b.sub(hi, whole)))
+            turns.append(Turns(main, hi, lanes, None, lanes, 1, hi))
         return turns
 
     def _enter_turns(self, turns: Turns) -> None:
-        self.body.begin_vectors(turns.lanes, turns.copies, turns.mask)
+        self.body.begin_vectors(turns.lanes, turns.copies, turns.end)
 
     def _leave_turns(self) -> None:
         self.body.end_vectors()
@@ -280,18 +274,17 @@ class LoopEmitter:
 
 def _static_turns(lo: int, hi: int, lanes: int, copies: int, full_width: bool) -> list[Turns]:
     turns = []
-    at = lo
-    for count in dict.fromkeys((copies, 1)):
-        step = lanes * count
-        stop = at + (hi - at) // step * step
-        if stop > at:
-            turns.append(Turns(at, stop, step, at if stop - at == step else None, lanes, count))
-            at = stop
+    step = lanes * copies
+    at = lo + (hi - lo) // step * step
+    if at > lo:
+        turns.append(Turns(lo, at, step, lo if at - lo == step else None, lanes, copies))
     rest = hi - at
-    if rest:
+    if rest > lanes:
+        turns.append(Turns(at, hi, lanes, None, lanes, 1, None if rest % lanes == 0 else hi))
+    elif rest:
         while not full_width and lanes // 2 >= rest:
             lanes //= 2
-        turns.append(Turns(at, hi, lanes, at, lanes, 1, rest if rest < lanes else None))
+        turns.append(Turns(at, hi, lanes, at, lanes, 1, hi if rest < lanes else None))
     return turns
 
 

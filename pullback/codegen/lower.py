@@ -16,6 +16,7 @@ from pullback.codegen.llvm import Module, const
 from pullback.codegen.program import LIBC, ROOTS, Frame, Program, aligned
 from pullback.codegen.single import Pieces, pieces_of
 from pullback.codegen.spec import kernel_spec
+from pullback.codegen.tapes import Tapes, uses_tapes
 from pullback.codegen.target import Target
 from pullback.errors import CodegenError
 from pullback.ir.graph import Op, walk
@@ -73,8 +74,32 @@ def lower(
     module = module or target.module(name)
     module.function_attributes += STACK_ALIGNMENT
     program = Program(plan, Emission(module, target), name, blas_int)
-    params = [("ptr noalias", root) for root in ROOTS[:3]]
-    b = module.function(name, "i64", params)
+    if uses_tapes(plan):
+        _emit_with_tapes(program, name)
+    else:
+        _emit_function(program, name, "")
+    program.e.library.finish()
+    arena = aligned(plan.arena_bytes) + program.scratch
+    return Lowered(module, name, arena, tuple(sorted({*program.e.externals, *LIBC})))
+
+
+def _emit_with_tapes(program: Program, name: str) -> None:
+    """The function proper, inside of one that frees its tapes, however it ends."""
+    program.want(8)
+    program.tapes = Tapes(program, program.top)
+    program.top += aligned(8)
+    b = program.e.module.function(name, "i64", [("ptr noalias", root) for root in ROOTS[:3]])
+    frame = Frame(program, b, (*b.params, const("ptr", 0)), False)
+    b.store(const("ptr", 0), program.tapes.chain(frame), 8)
+    _emit_function(program, f"{name}.body", "internal")
+    status = b.call("i64", f"{name}.body", b.params)
+    program.tapes.free(frame)
+    b.ret(status)
+
+
+def _emit_function(program: Program, name: str, linkage: str) -> None:
+    plan = program.plan
+    b = program.e.module.function(name, "i64", [("ptr noalias", root) for root in ROOTS[:3]], linkage)
     ops = plan.function.ops
     local = sum(1 for _ in walk(plan.function.body)) <= SHORT_PROGRAM
     stack = const("ptr", 0) if local or not program.stack_bytes else b.alloca(f"[{program.stack_bytes} x i8]")
@@ -84,9 +109,6 @@ def lower(
         pointer = b.load("ptr", b.gep("ptr", frame.roots[1], number), 8)
         copy(b, pointer, frame.pointer(value), value.type.nbytes, value.type.dtype.itemsize)
     b.ret(0)
-    program.e.library.finish()
-    arena = aligned(plan.arena_bytes) + program.scratch
-    return Lowered(module, name, arena, tuple(sorted({*program.e.externals, *LIBC})))
 
 
 # ------------------------------------------------------------------ ops in order

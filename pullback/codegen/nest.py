@@ -89,12 +89,12 @@ class Nest:
 
 def plan_nest(spec: KernelSpec, target: Target) -> Nest:
     """Choose the loops of a kernel whose space is not empty."""
-    sizes, table = _merged_axes(spec)
+    sizes, table = merged_axes(spec)
     while (axis := axis_to_expand(spec, sizes)) is not None:
         spec = expand_axis(spec, axis)
-        sizes, table = _merged_axes(spec)
-    lanes = _lanes(spec, target)
-    vector = _vector_axis(spec, sizes, table, lanes)
+        sizes, table = merged_axes(spec)
+    lanes = vector_lanes(spec, target)
+    vector = vector_axis(spec, sizes, table, lanes)
     order = _order(spec, sizes, table, vector, lanes)
     level = {axis: order.index(axis) for axis in order}
     moved = {axis: None if new is None else level[new] for axis, new in table.items()}
@@ -133,7 +133,7 @@ def _pinned_axes(spec: KernelSpec) -> set[int]:
     return pinned
 
 
-def _merged_axes(spec: KernelSpec) -> tuple[dict[int, int], dict[int, int | None]]:
+def merged_axes(spec: KernelSpec) -> tuple[dict[int, int], dict[int, int | None]]:
     """Sizes of the axes that remain, and what each original axis has become.
 
     Of two merged axes the inner one remains, with the outer's length multiplied in.
@@ -172,7 +172,7 @@ def _remap_bounds(bounds: tuple[Bound, ...], table: Mapping[int, int | None]) ->
 # ------------------------------------------------------------------ choices
 
 
-def _lanes(spec: KernelSpec, target: Target) -> int:
+def vector_lanes(spec: KernelSpec, target: Target) -> int:
     """Lanes of the widest dtype in the body; complex numbers are computed one by one."""
     types: list[TensorType] = [p.type for p in spec.body.params]
     types += [op.results[0].type for op in spec.body.ops]
@@ -191,7 +191,7 @@ def _access_cost(stride: int, lanes: int) -> float:
     return 1.0 if abs(stride) == 1 else STRIDED_COST * lanes
 
 
-def _vector_axis(
+def vector_axis(
     spec: KernelSpec, sizes: Mapping[int, int], table: Mapping[int, int | None], lanes: int
 ) -> int | None:
     """The axis with the cheapest points, None where one by one is as cheap."""
@@ -216,7 +216,7 @@ def _vector_cost(spec: KernelSpec, table: Mapping[int, int | None], axis: int, l
         cost += _access_cost(remap(load.at, table).coefficient(axis), lanes)
     for store in spec.stores:
         stride = remap(store.at, table).coefficient(axis)
-        cost += 1.0 if stride == 0 else _access_cost(stride, lanes)
+        cost += 1.0 if stride == 0 else _access_cost(stride, lanes) * (1.0 if abs(stride) == 1 else 1.5)
     return cost
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype
-from pullback.codegen.gemm import Matrices, emit_gemm, is_near, tile_rows
+from pullback.codegen.gemm import Matrices, emit_gemm, is_near, tile_shape
 from pullback.codegen.kernel import chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.program import Frame, Program, aligned
@@ -37,7 +37,7 @@ SHARED_FROM = 400_000
 OPENBLAS_THREADS_FROM = 262_144
 """Products with more multiplications than this OpenBLAS shares among threads itself."""
 
-LARGEST_TURN = 96 * 96
+LARGEST_TURN = 256 * 256
 """A right operand of more elements is not copied to turn its rows for generated code; BLAS packs it anyway."""
 
 
@@ -196,7 +196,7 @@ class _Way:
         shapes = _shapes(sides)
         turned = not _has_rows(y)
         near = is_near(shapes) and not (turned and shapes.k * shapes.n > LARGEST_TURN)
-        shared = shapes.m * shapes.n * shapes.k < SHARED_FROM or shapes.m >= 64 or x.size(x.batch) > 1
+        shared = shapes.m * shapes.n * shapes.k < SHARED_FROM or shapes.m >= 32 or x.size(x.batch) > 1
         return _Way(0 if near and shared else blas_int, y)
 
     def fits(self, side: Side) -> bool:
@@ -266,7 +266,7 @@ def _emit_batch(program: Program, b: FunctionBuilder, way: _Way, product: Produc
 
 def _rows_of_part(program: Program, product: Product, parts: int) -> int:
     shapes = product.matrices
-    tile = tile_rows(shapes, lanes_for(program.e.target, shapes.dtype, shapes.n))
+    tile, _ = tile_shape(shapes, lanes_for(program.e.target, shapes.dtype, shapes.n))
     return -(-shapes.m // (parts * tile)) * tile
 
 
