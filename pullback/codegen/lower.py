@@ -14,20 +14,22 @@ from pullback.codegen.kernel import Emission
 from pullback.codegen.library import LIBRARY
 from pullback.codegen.llvm import Module, const
 from pullback.codegen.program import LIBC, ROOTS, Frame, Program, aligned
+from pullback.codegen.rows import lower_rows
 from pullback.codegen.single import Pieces, pieces_of
 from pullback.codegen.spec import kernel_spec
 from pullback.codegen.tapes import Tapes, uses_tapes
 from pullback.codegen.target import Target
+from pullback.codegen.unrolled import is_tiny
 from pullback.errors import CodegenError
-from pullback.ir.graph import Op, walk
+from pullback.ir.graph import Op, Region
 from pullback.ir.opdef import Control, Library
 from pullback.ir.plan import Plan
 
 LONGEST_FUNCTION = 600
 """Instructions after which a new piece begins."""
 
-SHORT_PROGRAM = 48
-"""Programs of so many ops are one function, in which small buffers can become registers."""
+SHORT_PROGRAM = 64
+"""Programs of so many ops (kernels count once) are one function, in which small buffers can become registers."""
 
 
 STACK_ALIGNMENT = " alignstack(64)"
@@ -101,7 +103,7 @@ def _emit_function(program: Program, name: str, linkage: str) -> None:
     plan = program.plan
     b = program.e.module.function(name, "i64", [("ptr noalias", root) for root in ROOTS[:3]], linkage)
     ops = plan.function.ops
-    local = sum(1 for _ in walk(plan.function.body)) <= SHORT_PROGRAM
+    local = _is_short(plan.function.body)
     stack = const("ptr", 0) if local or not program.stack_bytes else b.alloca(f"[{program.stack_bytes} x i8]")
     frame = Frame(program, b, (*b.params, stack), local)
     lower_ops(frame, ops)
@@ -109,6 +111,29 @@ def _emit_function(program: Program, name: str, linkage: str) -> None:
         pointer = b.load("ptr", b.gep("ptr", frame.roots[1], number), 8)
         copy(b, pointer, frame.pointer(value), value.type.nbytes, value.type.dtype.itemsize)
     b.ret(0)
+
+
+def _is_short(body: Region) -> bool:
+    """Is the program one function, with small buffers that can become registers."""
+    ops = list(_ops_outside_kernels(body))
+    return len(ops) <= SHORT_PROGRAM and sum(_instructions(op) for op in ops) <= LONGEST_FUNCTION
+
+
+def _ops_outside_kernels(region: Region) -> Iterator[Op]:
+    stack = [region]
+    while stack:
+        for op in stack.pop().ops:
+            yield op
+            if op.name != "kernel":
+                stack.extend(op.regions)
+
+
+def _instructions(op: Op) -> int:
+    """A guess of the length of an op's code at its place."""
+    if op.name != "kernel":
+        return 4
+    spec = kernel_spec(op)
+    return spec.points * spec.weight if is_tiny(spec) else 4
 
 
 # ------------------------------------------------------------------ ops in order
@@ -170,6 +195,8 @@ def lower_op(frame: Frame, op: Op) -> None:
     match op.opdef.lower:
         case Library(name) if name in LIBRARY:
             LIBRARY[name](frame, op)
+        case Control("rows"):
+            lower_rows(frame, op, lower_ops)
         case Control(name) if name in CONTROL:
             CONTROL[name](frame, op, lower_ops)
         case _:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.codegen.fill import copy
-from pullback.codegen.kernel import Emission, KernelCode, emit_kernel
+from pullback.codegen.kernel import Emission, KernelCode, emit_inline, emit_kernel
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.spec import KernelSpec
 from pullback.codegen.tapes import Tapes
@@ -111,6 +111,7 @@ class Frame:
     roots : the pointers named in `ROOTS`
     local : are small buffers variables of this function, that LLVM may keep in registers
     serial : does the function run inside of a thread's chunk
+    inline : are kernels written into this function
     """
 
     program: Program
@@ -118,10 +119,11 @@ class Frame:
     roots: Sequence[V]
     local: bool
     serial: bool = False
+    inline: bool = False
 
     def __post_init__(self) -> None:
         self._stack: dict[int, V] = {}
-        self._fixed: dict[tuple[str, int], V] = {}
+        self._placed: dict[Value, V] = {}
 
     # ---------------------------------------------------------------- addresses
 
@@ -162,6 +164,8 @@ class Frame:
     def pointer(self, value: Value) -> V:
         """The address of a value's buffer."""
         value = self._named(value)
+        if value in self._placed:
+            return self._placed[value]
         cell = self.program.cells.get(value)
         if cell is not None:
             return self.b.load("ptr", self.behind_arena(cell.offset), 8)
@@ -177,6 +181,10 @@ class Frame:
                 return self._offset(self._small(slot.number), slot.offset)
             case "constant":
                 return self._constant(value)
+
+    def place(self, value: Value, pointer: V) -> None:
+        """From now on, in this function, the value is at `pointer`."""
+        self._placed[value] = pointer
 
     def point(self, value: Value, pointer: V) -> None:
         """Let the value, which has a cell, live at `pointer` for now."""
@@ -222,8 +230,19 @@ class Frame:
     @contextmanager
     def scratch(self, size: int) -> Iterator[V]:
         """Memory for use inside: the address of `size` bytes, aligned to 64."""
+        if self.serial:  # threads must not share it
+            yield self.b.alloca(f"[{max(1, size)} x i8]")
+            return
         with self._reserved(size) as offset:
             yield self.behind_arena(offset)
+
+    @contextmanager
+    def single_function(self) -> Iterator[None]:
+        """What is lowered inside is all written into this function."""
+        before = self.local, self.inline
+        self.local = self.inline = True
+        yield
+        self.local, self.inline = before
 
     @contextmanager
     def _reserved(self, size: int) -> Iterator[int]:
@@ -239,6 +258,9 @@ class Frame:
         """Emit a kernel here, or a call of it."""
         if is_tiny(spec):
             emit_unrolled(self.program.e.scalars(self.b, spec), spec, operands, results)
+            return
+        if self.inline:
+            emit_inline(self.program.e, self.b, spec, operands, results)
             return
         code = self.program.kernel(spec, distinct, self.serial)
         self.program.want(code.scratch)
@@ -260,7 +282,7 @@ class Frame:
         one, other = self._named(one), self._named(other)
         if one is other:
             return True
-        if one in self.program.cells or other in self.program.cells:
+        if any(value in self.program.cells or value in self._placed for value in (one, other)):
             return False
         return self.slot(one) == self.slot(other)
 
