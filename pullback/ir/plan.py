@@ -52,6 +52,8 @@ class Plan:
       body that has the slot of the op's result is made in the row of the turn; another one is copied there. With tapes,
       the slot of the scanned parameter is the handle's, and what is taped has a slot of its own. Nothing else is found
       elsewhere than at its slot, but for parameters of regions further in to which a row is handed.
+    - `rows` is as a scan without carried values: its mapped operands are scanned, its results stacked. Turns may run at
+      once: what else the body makes is on the stack, once for each thread.
     """
 
     function: Function

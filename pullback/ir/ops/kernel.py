@@ -16,6 +16,7 @@ from pullback.ir.opdef import (
     PLAIN,
     Array,
     Control,
+    Evaluate,
     Infer,
     NotDifferentiable,
     OpDef,
@@ -169,23 +170,50 @@ def _evaluate_kernel(op: Op, operands: Sequence[Array], run: RunRegion) -> tuple
     return tuple(_store(store, values[value], space) for store, value in pairs)
 
 
+# ------------------------------------------------------------------ rows
+
+
+def _infer_rows(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> tuple[TensorType, ...]:
+    count, mapped = attrs["count"], attrs["mapped"]
+    (body,) = regions
+    params = [p.type for p in body.params]
+    if count < 1 or not 0 <= mapped <= len(types) or len(params) != len(types):
+        raise TypeRuleError(f"rows of {_names(types)}: {count} turns, {mapped} mapped, the body takes {_names(params)}")
+    for number, (given, taken) in enumerate(zip(types, params, strict=True)):
+        fits = given.size == count * taken.size if number < mapped else given == taken
+        if given.dtype != taken.dtype or not fits:
+            raise TypeRuleError(f"rows: operand {number} is {given}, of which the body takes {taken} in {count} turns")
+    return tuple([r.type.with_shape((count, *r.type.shape)) for r in body.results])
+
+
+def _evaluate_rows(op: Op, operands: Sequence[Array], run: RunRegion) -> tuple[Array, ...]:
+    (body,), count, mapped = op.regions, op.attrs["count"], op.attrs["mapped"]
+    cut = [
+        np.reshape(x, (count, *p.type.shape)) for x, p in zip(operands[:mapped], body.params[:mapped], strict=True)
+    ]
+    turns = [run(body, [*(x[k] for x in cut), *operands[mapped:]]) for k in range(count)]
+    return tuple([np.stack([turn[k] for turn in turns]) for k in range(len(op.results))])
+
+
 # ------------------------------------------------------------------ records
 
 
-def _planned(name: str, arity: int | None, attrs: dict[str, str], infer: Infer, doc: str) -> OpDef:
+def _planned(
+    name: str, arity: int | None, attrs: dict[str, str], infer: Infer, doc: str, evaluate: Evaluate = _only_in_body
+) -> OpDef:
     return OpDef(
         name=name,
         arity=arity,
         attrs=attrs,
         infer=infer,
-        evaluate=_evaluate_kernel if name == "kernel" else _only_in_body,
+        evaluate=evaluate,
         numpy=(),
         derivative=PLANNED,
         batch=_no_batch,
         lower=Control(name),
         algebra=PLAIN,
         doc=doc,
-        regions=("body",) if name == "kernel" else (),
+        regions=() if evaluate is _only_in_body else ("body",),
     )
 
 
@@ -197,6 +225,17 @@ KERNEL = _planned(
     "A loop nest over `space`. Each body parameter is an element read as its load says, each body result goes where "
     "its store says. Stores of kind sum, prod, max, min, any and all accumulate over the axes that their position does "
     "not use.",
+    _evaluate_kernel,
+)
+ROWS = _planned(
+    "rows",
+    None,
+    {"count": "int", "mapped": "int"},
+    _infer_rows,
+    "The body `count` times, in any order or at once. Turn k takes the k-th of `count` equal parts, in C order, of "
+    "each of the first `mapped` operands, and the others whole; what it gives is part k of the results. Values in "
+    "between are small, and belong to the turn.",
+    _evaluate_rows,
 )
 INDEX = _planned("index", 0, {"axis": "int"}, _infer_index, "The loop index of an axis of the kernel around it.")
 WITHIN = _planned(
@@ -214,4 +253,4 @@ LOAD_AT = _planned(
     "The element at a computed flat position of an operand of the kernel around it; positions outside are clamped.",
 )
 BODY_OPS = (INDEX, WITHIN, LOAD_AT)
-PLANNED_OPS = (KERNEL, *BODY_OPS)
+PLANNED_OPS = (KERNEL, ROWS, *BODY_OPS)
