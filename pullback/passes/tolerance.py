@@ -14,6 +14,7 @@ from pullback.ir.graph import Function, Op, Value
 from pullback.ir.interpret import evaluate_op
 from pullback.ir.opdef import Scalar
 from pullback.ir.ops import ALL_OPS
+from pullback.ir.tape import tape_store
 
 Array = np.ndarray[Any, Any]
 ULPS = 16.0
@@ -70,7 +71,7 @@ def _shake(x: Array, rng: np.random.Generator) -> Array:
 
 def _interpret_shaken(function: Function, arguments: Sequence[Array], rng: np.random.Generator | None) -> list[Array]:
     env: dict[Value, Array] = dict(zip(function.params, arguments, strict=True))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), tape_store():
         for op in function.ops:
             results = evaluate_op(op, [env[v] for v in op.operands])
             env.update(zip(op.results, results if rng is None else _shaken(op, results, rng), strict=True))
