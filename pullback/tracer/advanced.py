@@ -9,8 +9,8 @@ import numpy as np
 from pullback.errors import ShapeError
 from pullback.ir.graph import Value
 from pullback.ir.types import I64, DType, Shape
-from pullback.tracer.layout import Strides
 from pullback.tracer.index import Advanced, Parsed, wrapped_index
+from pullback.tracer.layout import Strides
 from pullback.tracer.operands import broadcast
 from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, shape_of
@@ -57,9 +57,9 @@ def _broadcast_indices(trace: Trace, advanced: tuple[Advanced, ...], view_shape:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " ".join(str(s).replace(" ", "") for s in shapes)
-        trace.fail(
+        raise trace.error(
             ShapeError, f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}"
-        )
+        ) from None
     if not any(isinstance(w, Value) for w in wrapped):
         return [np.broadcast_to(np.asarray(w), shape) for w in wrapped]
     return [broadcast(trace, w, shape) for w in wrapped]

@@ -1,4 +1,4 @@
-"""The arrays a traced function works with. They answer NumPy's protocols; the answers come from the trace's dispatcher."""
+"""The arrays a traced function works with. They hand NumPy's protocols to the trace's dispatcher."""
 
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -9,9 +9,9 @@ from pullback.ir.graph import Value
 from pullback.ir.types import DType, Shape
 from pullback.tracer import convert
 from pullback.tracer.cell import Cell, element_strides, size_of
+from pullback.tracer.layout import Order, is_contiguous
 from pullback.tracer.methods import Methods
 from pullback.tracer.operators import InplaceOperators, Operators
-from pullback.tracer.layout import Order, is_contiguous
 from pullback.tracer.steps import Step
 from pullback.tracer.trace import Array, Content, Trace, shape_of
 
@@ -44,7 +44,7 @@ class Flags:
 
     @property
     def writeable(self) -> bool:
-        return not self._array._cell.readonly and all([s.writeable for s in self._array._steps])
+        return not self._array._cell.readonly and all(s.writeable for s in self._array._steps)
 
     @writeable.setter
     def writeable(self, value: bool) -> None:
@@ -279,7 +279,7 @@ class TracedValue(Operators, Methods):
         return self._cell.trace.dispatch.view(self, dtype)
 
     def __getattr__(self, name: str) -> NoReturn:
-        convert.no_attribute(self, name)
+        raise convert.no_attribute(self, name)
 
 
 class TracedArray(TracedValue, InplaceOperators):
@@ -288,7 +288,7 @@ class TracedArray(TracedValue, InplaceOperators):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as ndarray
 
-    @property  # type: ignore[override]
+    @property  # type: ignore[misc]  # what isinstance asks
     def __class__(self) -> type:
         return np.ndarray
 
@@ -316,8 +316,10 @@ class TracedArray(TracedValue, InplaceOperators):
 
 
 class TracedScalar(TracedValue):
-    """A traced number: immutable, as NumPy's scalars are, so `s += 1` makes another. `python` is set for a Python number,
-    which takes the dtype of what it meets (NEP 50)."""
+    """A traced number: immutable, as NumPy's scalars are, so `s += 1` makes another.
+
+    python : the type of a Python number, which takes the dtype of what it meets (NEP 50); None for a NumPy scalar
+    """
 
     __slots__ = ("python",)
 
@@ -327,7 +329,7 @@ class TracedScalar(TracedValue):
         super().__init__(cell)
         self.python = python
 
-    @property  # type: ignore[override]
+    @property  # type: ignore[misc]  # what isinstance asks
     def __class__(self) -> type:
         return self.python or self._dtype.type
 
@@ -338,10 +340,12 @@ class TracedScalar(TracedValue):
         return convert.rounded(self, ndigits)
 
     def __floor__(self) -> int:
-        return convert.to_int(np.floor(self), "math.floor()")
+        whole: Any = np.floor(self)
+        return convert.to_int(whole, "math.floor()")
 
     def __ceil__(self) -> int:
-        return convert.to_int(np.ceil(self), "math.ceil()")
+        whole: Any = np.ceil(self)
+        return convert.to_int(whole, "math.ceil()")
 
     def __trunc__(self) -> int:
         return convert.to_int(self, "math.trunc()")
@@ -372,5 +376,3 @@ def new_result(trace: Trace, content: Content, order: Order | None = None) -> Tr
     if shape_of(content) == ():
         return new_scalar(trace, content)
     return new_array(trace, content, order)
-
-

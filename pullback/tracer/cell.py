@@ -54,8 +54,8 @@ def read(x: "TracedValue") -> Content:
     if not x._steps:
         return cell.content
     if x._version == cell.version:
-        content: Content = x._seen
-        return content
+        assert x._seen is not None
+        return x._seen
     content = cell.content
     for step in x._steps:
         content = step.read(cell.trace, content)
@@ -98,7 +98,7 @@ def write(x: "TracedValue", new: Content) -> None:
     """Replace what the view `x` shows by `new`, of the same shape and dtype."""
     cell = x._cell
     trace = _writing_trace(cell, new)
-    if cell.readonly or not all([s.writeable for s in x._steps]):
+    if cell.readonly or not all(s.writeable for s in x._steps):
         raise ValueError(f"assignment destination is read-only{describe(trace.locator.here(2))}")
     if not x._steps:
         cell.replace(new)
@@ -140,7 +140,7 @@ def _writing_trace(cell: Cell, new: Content) -> Trace:
         return cell.trace
     check_alive(cell.trace, trace)
     assert trace is not None
-    trace.fail(
+    raise trace.error(
         UnsupportedError,
         "an inner transformed function writes to an array of the function around it; "
         "return the new values from the inner function and assign them outside",
@@ -182,5 +182,3 @@ def numpy_of(x: "TracedValue") -> Any:
 
 def size_of(shape: Shape) -> int:
     return math.prod(shape)
-
-

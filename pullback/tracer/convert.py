@@ -1,10 +1,10 @@
 """What happens when Python asks for the number, the truth or the text of a traced value.
 
-An integer or a truth value can be guarded: the compiled path holds only while it is what it was. A floating value cannot:
-it would leave the gradient behind, so it is an error that says what to write instead.
+An integer or a truth value can be guarded: the compiled path holds only while it is what it was. A floating value
+cannot: it would leave the gradient behind, so it is an error that says what to write instead.
 """
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,9 +60,11 @@ def single(x: "TracedValue", what: str) -> Content:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
                 if x.size
-                else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that it is not empty."
+                else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check for elements"
             )
-        raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars, got shape {x._shape} for {what}")
+        raise TypeError(
+            f"only 0-dimensional arrays can be converted to Python scalars, got shape {x._shape} for {what}"
+        )
     content = read(x)
     if not isinstance(content, Value):
         return content.reshape(())
@@ -99,9 +101,9 @@ def to_int(x: "TracedValue", what: str) -> int:
 
 
 def to_index(x: "TracedValue") -> int:
-    if x._dtype.kind not in "iu" or x._shape:
-        if not (x._dtype.kind == "b" and getattr(x, "python", None) is bool):
-            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {phrase(x)}")
+    is_python_bool = x._dtype.kind == "b" and getattr(x, "python", None) is bool
+    if not is_python_bool and (x._dtype.kind not in "iu" or x._shape):
+        raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {phrase(x)}")
     return to_int(x, "an index")
 
 
@@ -149,18 +151,21 @@ def number_of(x: "TracedValue", what: str, instead: str) -> Any:
         return present(trace, content)[()]
     if content.type.dtype.kind in "biu":
         return _decide(trace, content)
-    lost(x, what, instead)
+    raise lost(x, what, instead)
 
 
-def lost(x: "TracedValue", what: str, instead: str) -> NoReturn:
+def lost(x: "TracedValue", what: str, instead: str) -> LostGradientError:
+    """The error for a conversion behind which the gradient would vanish."""
     trace = current()
-    where = describe(trace.locator.here(3)) if trace is not None else ""
-    raise LostGradientError(f"{what} of {phrase(x)} would turn it into a plain number and lose its gradient; {instead}{where}")
+    where = describe(trace.locator.here(2)) if trace is not None else ""
+    return LostGradientError(
+        f"{what} of {phrase(x)} would turn it into a plain number and lose its gradient; {instead}{where}"
+    )
 
 
 def to_float(x: "TracedValue") -> float:
     instead = (
-        "keep it as it is, or use the NumPy function of the same name instead of one from `math` (np.sin for math.sin); "
+        "keep it as it is, or use the NumPy function instead of one from `math` (np.sin for math.sin); "
         "to take it as a constant, pass it as a static argument"
     )
     return float(number_of(x, "float()", instead))
@@ -177,10 +182,11 @@ def to_hash(x: "TracedValue") -> int:
     raise TypeError(f"{phrase(x)} has no hash: its number is not fixed. Use int(x) or a constant as a key")
 
 
-def rounded(x: "TracedValue", ndigits: int | None) -> Any:
+def rounded(x: Any, ndigits: int | None) -> Any:
     if ndigits is not None:
-        return np.round(x, ndigits)  # type: ignore[call-overload]
-    return to_int(np.rint(x), "round()")  # type: ignore[arg-type, call-overload]
+        return np.round(x, ndigits)
+    whole: Any = np.rint(x)
+    return to_int(whole, "round()")
 
 
 def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
@@ -192,7 +198,7 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
     if trace is not None and content in trace.settled:
         trace.watch = True
         return np.array(present(trace, content), dtype)
-    lost(
+    raise lost(
         x,
         "conversion to a plain NumPy array",
         "this happens when it is stored into an array made outside the traced function (make the array inside it, "
@@ -213,9 +219,10 @@ _REFUSED = {
 }
 
 
-def no_attribute(x: "TracedValue", name: str) -> NoReturn:
+def no_attribute(x: "TracedValue", name: str) -> AttributeError:
+    """The error for an attribute that a traced array does not have, with the reason where there is one."""
     if name in _REFUSED:
         trace = current()
-        where = describe(trace.locator.here(3)) if trace is not None else ""
-        raise AttributeError(f"{phrase(x)} has no {name!r}: {_REFUSED[name]}{where}")
-    raise AttributeError(f"{phrase(x)} has no attribute {name!r}")
+        where = describe(trace.locator.here(2)) if trace is not None else ""
+        return AttributeError(f"{phrase(x)} has no {name!r}: {_REFUSED[name]}{where}")
+    return AttributeError(f"{phrase(x)} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer import subscript, ufuncs
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
-from pullback.tracer.cell import check_alive, extend, read
+from pullback.tracer.cell import check_alive, read
 from pullback.tracer.convert import phrase
 from pullback.tracer.evaluate import present
 from pullback.tracer.flat import FlatIterator
@@ -61,7 +61,7 @@ class Dispatch:
     # ------------------------------------------------------------------ ufuncs
 
     def ufunc(self, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not all([_is_known(x) for x in inputs]):
+        if not all(_is_known(x) for x in inputs):
             return NotImplemented
         if _holds_selection(inputs):
             return NotImplemented
@@ -75,7 +75,9 @@ class Dispatch:
             return ufuncs.call(self.tables.ufuncs, ufunc, inputs, kwargs)
         known = self.tables.ufunc_methods.get(method)
         if known is None:
-            trace.fail(UnsupportedError, f"np.{ufunc.__name__}.{method} is not followed; use the NumPy function for it")
+            raise trace.error(
+                UnsupportedError, f"np.{ufunc.__name__}.{method} is not followed; use the NumPy function for it"
+            )
         return known(ufunc, *inputs, **kwargs)
 
     def binary(self, ufunc: Any, x: Any, y: Any) -> Any:
@@ -110,7 +112,7 @@ class Dispatch:
     # ------------------------------------------------------------------ functions
 
     def function(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if Selection in types or not all([_is_known_type(t) for t in types]):
+        if Selection in types or not all(_is_known_type(t) for t in types):
             return NotImplemented
         trace = current()
         if trace is None:
@@ -122,8 +124,10 @@ class Dispatch:
         if fixed is not None:
             return _wrap(trace, func(*fixed[0], **fixed[1]))
         name = function_name(func)
-        reason = entry.reason if entry is not None else "pullback has no rule for it, so its gradient cannot be followed"
-        trace.fail(UnsupportedError, f"{name} cannot be traced: {reason}")
+        reason = (
+            entry.reason if entry is not None else "pullback has no rule for it, so its gradient cannot be followed"
+        )
+        raise trace.error(UnsupportedError, f"{name} cannot be traced: {reason}")
 
     def _entry(self, trace: Trace, func: Any, entry: Entry, args: Any, kwargs: dict[str, Any]) -> Any:
         if entry.constants and _all_constant(args) and _all_constant(kwargs.values()):
@@ -152,7 +156,7 @@ class Dispatch:
         wanted = np.dtype(dtype)
         trace = current() or x._cell.trace
         if not np.can_cast(x._dtype, wanted, casting):  # type: ignore[arg-type]
-            trace.fail(
+            raise trace.error(
                 TypeError, f"Cannot cast array data from {x._dtype!r} to {wanted!r} according to the rule '{casting}'"
             )
         if wanted == x._dtype and not copy and isinstance(x, TracedArray):
@@ -180,15 +184,18 @@ class Dispatch:
         return [part.tolist() for part in x] if x._shape else self.item(x, ())
 
     def view(self, x: TracedValue, dtype: Any) -> Any:
-        if dtype is None or (not isinstance(dtype, type) or not issubclass(dtype, np.ndarray)) and np.dtype(dtype) == x._dtype:
+        if dtype is None or (
+            (not isinstance(dtype, type) or not issubclass(dtype, np.ndarray)) and np.dtype(dtype) == x._dtype
+        ):
             return TracedArray(x._cell, x._steps)
         trace = current() or x._cell.trace
-        trace.fail(
-            UnsupportedError, f"a view of {phrase(x)} as {dtype} would reinterpret its bytes; use astype, .real or .imag"
+        raise trace.error(
+            UnsupportedError,
+            f"a view of {phrase(x)} as {dtype} would reinterpret its bytes; use astype, .real or .imag",
         )
 
     def set_shape(self, x: TracedValue, shape: Any) -> None:
-        new = np.reshape(x, shape)  # type: ignore[call-overload]
+        new = x.reshape(shape)
         if new._cell is not x._cell:
             raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()` to make a copy")
         x._steps, x._shape, x._version = new._steps, new._shape, -1
@@ -198,11 +205,11 @@ class Dispatch:
         trace = active()
         wanted = tuple(shape) if isinstance(shape, tuple | list) else (int(shape),)
         size = int(np.prod(wanted, dtype=np.int64))
-        flat = np.ravel(x)  # type: ignore[call-overload]
+        flat: Any = x.ravel()
         if size > x.size:
             flat = np.concatenate([flat, np.zeros(size - x.size, x._dtype)])
         if x._steps:
-            trace.fail(ValueError, "cannot resize this array: it does not own its data")
+            raise trace.error(ValueError, "cannot resize this array: it does not own its data")
         x._cell.replace(content_of(trace, np.reshape(flat[:size], wanted)))
         x._cell.shape = x._shape = wanted
 
@@ -236,7 +243,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _holds_selection(xs: Any) -> bool:
-    return any([type(x) is Selection for x in xs])
+    return any(type(x) is Selection for x in xs)
 
 
 # ------------------------------------------------------------------ constants

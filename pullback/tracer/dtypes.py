@@ -13,7 +13,9 @@ PythonNumber = bool | int | float | complex
 
 
 @lru_cache(maxsize=16384)
-def ufunc_types(ufunc: np.ufunc, keys: tuple[Key, ...], dtype: DType | None = None, casting: str = "same_kind") -> tuple[DType, ...]:
+def ufunc_types(
+    ufunc: np.ufunc, keys: tuple[Key, ...], dtype: DType | None = None, casting: str = "same_kind"
+) -> tuple[DType, ...]:
     """The dtypes in which `ufunc` takes and gives its operands.
 
     Raises

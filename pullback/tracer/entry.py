@@ -38,12 +38,12 @@ from pullback.tracer.tree import TreeDef, flatten
 class Output(NamedTuple):
     """One leaf of what the function returned.
 
-    kind : `array`, `scalar` (a NumPy scalar), `python` (a number of type `python`): result number `index` of the program;
-        `static`: the object `value` itself, such as a string
+    kind : `array`, `scalar` (a NumPy scalar), `python` (a number of type `python`): result number `index` of the
+        program; `static`: the object `value` itself, such as a string
     """
 
     kind: OneOf["array", "scalar", "python", "static"]
-    index: int = -1
+    index: int = -1  # type: ignore[assignment]  # hides tuple.index, which nobody asks of it
     python: PythonType | None = None
     value: Any = None
 
@@ -106,8 +106,8 @@ def trace(
     fn : called as fn(*args, **kwargs)
     tree : structure of `(args, kwargs)`
     leaves : what each leaf of it is traced as (`describe`)
-    values : the present leaves, for Python branches: arrays, numbers, or traced values of an enclosing trace; None traces
-        for types alone, and a branch is an error
+    values : the present leaves, for Python branches: arrays, numbers, or traced values of an enclosing trace; None
+        traces for types alone, and a branch is an error
     names : name hints of the leaves
     ties : how reduce-max and -min share a gradient among equal elements: `equal`, `all`, `first`
 
@@ -150,7 +150,9 @@ def _source(fn: Any) -> Location | None:
     return None if code is None else Location(code.co_filename, code.co_firstlineno, code.co_name)
 
 
-def _argument(state: Trace, number: int, leaf: Spec | Static, values: Sequence[Any] | None, names: Sequence[str]) -> Any:
+def _argument(
+    state: Trace, number: int, leaf: Spec | Static, values: Sequence[Any] | None, names: Sequence[str]
+) -> Any:
     if isinstance(leaf, Static):
         return leaf.value
     given = None if values is None else values[number]

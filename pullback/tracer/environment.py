@@ -1,8 +1,8 @@
 """What a function can see outside itself, and whether that is still what it was when the function was traced.
 
-Numbers, lists, attributes and functions from outside are constants of the traced program, so a compiled function is only
-right while they stay the same. Arrays are read anew at each call (as extra parameters) unless a number was taken out of
-one; then their contents must stay the same too.
+Numbers, lists, attributes and functions from outside are constants of the traced program, so a compiled function is
+only right while they stay the same. Arrays are read anew at each call (as extra parameters) unless a number was taken
+out of one; then their contents must stay the same too.
 """
 
 import random
@@ -22,7 +22,7 @@ from pullback.tracer.trace import Trace
 LIMIT = 2000  # objects looked at; what lies beyond is deep in data structures
 _MISSING = object()
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type, np.generic)
-_LIBRARIES = tuple({p for p in (sys.prefix, sys.base_prefix)})
+_LIBRARIES = tuple({sys.prefix, sys.base_prefix})
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Container:
         now = _parts(self.value)
         if len(now) != len(self.parts):
             return False
-        return all([_is_equal(a, b) for a, b in zip(now, self.parts, strict=True)])
+        return all(_is_equal(a, b) for a, b in zip(now, self.parts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Environment:
     def changed(self) -> str | None:
         """The first thing that is not as it was when the function was traced, or None: then the program is right."""
         for group in (self.names, self.containers, self.contents):
-            for entry in group:  # type: ignore[attr-defined]
+            for entry in group:
                 if not entry.is_same():
                     return str(entry.label)
         return None
@@ -108,8 +108,8 @@ class Environment:
     def after_trace(self, whole: set[int], watch: bool) -> "Environment":
         """What a finished trace rests on.
 
-        whole : identities of the arrays that became parameters, so that changes of theirs are seen anyway; the others were
-            looked at in ways that leave no mark, and must keep their elements (with `watch`, all must)
+        whole : identities of the arrays that became parameters, so that changes of theirs are seen anyway; the others
+            were looked at in ways that leave no mark, and must keep their elements (with `watch`, all must)
 
         What the function itself changed is left out: a side effect happens when it is traced, not at each call.
         """
@@ -129,14 +129,15 @@ class Environment:
         for (name, old), (_, new) in zip(before, self._random_states(), strict=True):
             if not _same_state(old, new):
                 raise UnsupportedError(
-                    f"{state.name!r} draws random numbers from {name} while it is traced; they would be the same in every "
-                    "call. Draw outside and pass the numbers as an argument, or make a generator with a fixed seed inside"
+                    f"{state.name!r} draws random numbers from {name} while it is traced; they would be the same in "
+                    "every call. Draw outside and pass the numbers as an argument, or make a generator with a fixed "
+                    "seed inside"
                 )
 
     def _random_states(self) -> list[tuple[str, Any]]:
         found: list[tuple[str, Any]] = [("Python's random module", random.getstate())]
         if "numpy.random" in sys.modules:
-            found.append(("np.random", np.random.mtrand._rand._bit_generator.state))  # type: ignore[attr-defined]
+            found.append(("np.random", np.random.mtrand._rand._bit_generator.state))
             for generator in self.generators:
                 bits = getattr(generator, "bit_generator", None) or generator._bit_generator
                 found.append((f"a {type(generator).__name__} from outside", bits.state))
@@ -158,7 +159,7 @@ def unwrapped(fn: Any) -> Any:
     """The Python function behind partials, bound methods, decorators and callable objects."""
     for _ in range(100):
         inner = getattr(fn, "__wrapped__", None) or getattr(fn, "__func__", None) or getattr(fn, "func", None)
-        if inner is None and not isinstance(fn, FunctionType | type) and hasattr(type(fn), "__call__"):
+        if inner is None and not isinstance(fn, FunctionType | type) and callable(type(fn)):
             inner = getattr(type(fn).__call__, "__code__", None) and type(fn).__call__
         if inner is None:
             return fn
@@ -211,7 +212,7 @@ class _Walk:
         elif isinstance(value, MethodType):
             self.visit(label, value.__func__)
             self.visit(f"{type(value.__self__).__name__} object", value.__self__)
-        elif isinstance(value, ModuleType) or callable(value) and not hasattr(value, "__dict__"):
+        elif isinstance(value, ModuleType) or (callable(value) and not hasattr(value, "__dict__")):
             return
         elif "numpy.random" in sys.modules and isinstance(value, np.random.Generator | np.random.RandomState):
             self.generators.append(value)

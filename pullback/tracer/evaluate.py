@@ -21,4 +21,4 @@ def present(trace: Trace, value: Value) -> Array:
     try:
         return evaluate_values([value], trace.known)[0]
     except ArgumentError:
-        abstract_error(trace, "a Python branch or conversion")
+        raise abstract_error(trace, "a Python branch or conversion") from None

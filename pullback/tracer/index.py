@@ -110,7 +110,7 @@ def _item(trace: Trace, k: Any) -> Any:
         return int(k.__index__())
     if hasattr(k, "__array__"):
         return _array_item(trace, _fixed_array(trace, np.asarray(k)))
-    trace.fail(
+    raise trace.error(
         IndexRangeError,
         "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices, "
         f"got {type(k).__name__}",
@@ -126,7 +126,9 @@ def _fixed_array(trace: Trace, array: Array) -> Array:
 def _traced_item(trace: Trace, k: TracedValue) -> Any:
     content = content_in(trace, k)
     if k._dtype.kind not in "biu":
-        trace.fail(IndexRangeError, f"arrays used as indices must be of integer (or boolean) type, got {k._dtype}")
+        raise trace.error(
+            IndexRangeError, f"arrays used as indices must be of integer (or boolean) type, got {k._dtype}"
+        )
     if isinstance(content, Value) and content in trace.settled:
         content = _fixed_array(trace, np.asarray(present(trace, content)))
     if not isinstance(content, Value):
@@ -145,7 +147,9 @@ def _array_item(trace: Trace, array: Array) -> Any:
         return _Mask(array) if array.ndim else _truth(trace, bool(array))
     if array.dtype.kind not in "iu":
         if array.size:
-            trace.fail(IndexRangeError, f"arrays used as indices must be of integer (or boolean) type, got {array.dtype}")
+            raise trace.error(
+                IndexRangeError, f"arrays used as indices must be of integer (or boolean) type, got {array.dtype}"
+            )
         array = array.astype(np.int64)
     return int(array) if array.shape == () else _Place([array])
 
@@ -163,7 +167,7 @@ class _Mask(_Place):
         for k, n in enumerate(self.shape):
             size = view.axes[axis + k].length
             if n != size:
-                trace.fail(
+                raise trace.error(
                     IndexRangeError,
                     f"boolean index did not match indexed array along axis {axis + k}; size of axis is {size} but size "
                     f"of corresponding boolean axis is {n}",
@@ -173,19 +177,19 @@ class _Mask(_Place):
 def _truth(trace: Trace, value: bool) -> None:
     """A single True as an index is a new axis."""
     if not value:
-        trace.fail(UnsupportedError, "a single False as an index is not followed; use a slice 0:0")
-    return None
+        raise trace.error(UnsupportedError, "a single False as an index is not followed; use a slice 0:0")
+    return
 
 
 def _expand(trace: Trace, items: list[Any], ndim: int) -> list[Any]:
     """Replace the ellipsis by full slices; add those that are left out at the end."""
     taken = sum(_axes_taken(i) for i in items)
     if taken > ndim:
-        trace.fail(
+        raise trace.error(
             IndexRangeError, f"too many indices for array: array is {ndim}-dimensional, but {taken} were indexed"
         )
     if sum(i is Ellipsis for i in items) > 1:
-        trace.fail(IndexRangeError, "an index can only have a single ellipsis ('...')")
+        raise trace.error(IndexRangeError, "an index can only have a single ellipsis ('...')")
     full = [slice(None)] * (ndim - taken)
     at = next((k for k, i in enumerate(items) if i is Ellipsis), None)
     return items + full if at is None else items[:at] + full + items[at + 1 :]
@@ -203,7 +207,7 @@ def _sliced(trace: Trace, view: Strided, axis: int, item: slice) -> Strided:
     try:
         start, stop, step = item.indices(view.axes[axis].length)
     except TypeError as error:
-        trace.fail(IndexRangeError, f"slice indices must be integers or None: {error}")
+        raise trace.error(IndexRangeError, f"slice indices must be integers or None: {error}") from None
     length = len(range(start, stop, step))
     return view.sliced(axis, start, step, length)
 
@@ -211,7 +215,7 @@ def _sliced(trace: Trace, view: Strided, axis: int, item: slice) -> Strided:
 def _in_range(trace: Trace, index: int, view: Strided, axis: int) -> int:
     n = view.axes[axis].length
     if not -n <= index < n:
-        trace.fail(IndexRangeError, f"index {index} is out of bounds for axis {axis} with size {n}")
+        raise trace.error(IndexRangeError, f"index {index} is out of bounds for axis {axis} with size {n}")
     return index + n if index < 0 else index
 
 
@@ -222,7 +226,7 @@ def wrapped_index(trace: Trace, index: Content, n: int, axis: int) -> Content:
         fixed = index.astype(np.int64, copy=False)
         if fixed.size and not (fixed.min() >= -n and fixed.max() < n):
             bad = fixed[(fixed < -n) | (fixed >= n)][0] if fixed.shape else fixed
-            trace.fail(IndexRangeError, f"index {bad} is out of bounds for axis {axis} with size {n}")
+            raise trace.error(IndexRangeError, f"index {bad} is out of bounds for axis {axis} with size {n}")
         return np.where(fixed < 0, fixed + n, fixed)
     wide = index if dtype == np.int64 else trace.apply("cast", index, dtype=np.dtype(np.int64))
     shape = shape_of(wide)

@@ -1,5 +1,6 @@
 """Strides and memory order, counted in elements: what decides in NumPy whether a reshape is a view or a copy."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -112,10 +113,7 @@ def reshaped_strides(shape: Shape, strides: Strides, target: Shape, order: str) 
 
 def _one_run(group: Sequence[tuple[int, int]], order: str) -> bool:
     """Whether the axes of `group` are one evenly spaced run of memory."""
-    for (n, s), (m, t) in zip(group, group[1:], strict=False):
-        if (s != m * t) if order == "C" else (t != n * s):
-            return False
-    return True
+    return all(not (s != m * t if order == "C" else t != n * s) for (n, s), (m, t) in itertools.pairwise(group))
 
 
 def _spread(result: list[int], wanted: list[int], target: Shape, group: list[tuple[int, int]], order: str) -> None:

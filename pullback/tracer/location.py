@@ -18,7 +18,7 @@ def is_internal_file(file: str) -> bool:
     """Whether `file` belongs to pullback or NumPy, whose lines mean nothing to the user."""
     if file.startswith(_PACKAGE):
         return not file.startswith(_EXAMPLES)
-    return file.startswith(_NUMPY) or file.startswith("<__array_function__")
+    return file.startswith((_NUMPY, "<__array_function__"))
 
 
 class Locator:

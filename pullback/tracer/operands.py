@@ -50,7 +50,7 @@ def operand(trace: Trace, x: Any) -> Operand:
 def _python_array(trace: Trace, x: Any) -> Array:
     array = plain_array(x)
     if array.dtype.kind not in "iufc":
-        trace.fail(OverflowError, f"the Python integer {x} is too large for any NumPy integer")
+        raise trace.error(OverflowError, f"the Python integer {x} is too large for any NumPy integer")
     return array
 
 
@@ -85,7 +85,7 @@ def check_array(trace: Trace, x: Array) -> Array:
     if dtype in DTYPE_NAMES and type(x) is np.ndarray:
         return x
     if isinstance(x, np.ma.MaskedArray | np.matrix):
-        trace.fail(
+        raise trace.error(
             UnsupportedError,
             f"{type(x).__name__} is not followed; use a plain array (plain_array(x)) and np.where or a boolean mask",
         )
@@ -93,7 +93,7 @@ def check_array(trace: Trace, x: Array) -> Array:
         return plain_array(x, dtype.newbyteorder("="))
     if dtype not in DTYPE_NAMES:
         names = ", ".join(str(d) for d in DTYPE_NAMES)
-        trace.fail(ArgumentError, f"an array of dtype {dtype} cannot be traced; convert it to one of {names}")
+        raise trace.error(ArgumentError, f"an array of dtype {dtype} cannot be traced; convert it to one of {names}")
     return plain_array(x)
 
 
@@ -102,7 +102,7 @@ def _foreign_content(trace: Trace, x: Any) -> Content:
     if hasattr(x, "__traced_array__"):  # an iterator over a traced array, or elements chosen by a traced mask
         return content_in(trace, x.__traced_array__())
     if x is None or not hasattr(x, "__array__"):
-        trace.fail(ArgumentError, f"expected an array or a number, got {type(x).__name__}")
+        raise trace.error(ArgumentError, f"expected an array or a number, got {type(x).__name__}")
     trace.watch = True
     return _outer_content(trace, plain_array(x))
 
@@ -130,7 +130,10 @@ def as_array(x: Any, dtype: Any = None) -> TracedArray | TracedScalar:
                 result = new_scalar(trace, content, python)
             else:
                 result = new_array(trace, content, lent=True)
-    return result if dtype is None else result.astype(dtype, copy=False)
+    if dtype is not None:
+        result = result.astype(dtype, copy=False)
+    made: TracedArray | TracedScalar = result
+    return made
 
 
 def _plain_list(trace: Trace, x: Any) -> Array:
@@ -165,7 +168,7 @@ def stack_contents(trace: Trace, x: Any, dtype: DType | None = None) -> Content:
     inner = shape_of(contents[0])
     for content in contents:
         if shape_of(content) != inner:
-            trace.fail(
+            raise trace.error(
                 ValueError,
                 f"setting an array element with a sequence: the parts have shapes {inner} and {shape_of(content)}",
             )
@@ -183,11 +186,14 @@ def _list_dtype(keys: Sequence[Key]) -> DType:
 
 def _leaves(trace: Trace, x: Any) -> tuple[list[Any], Shape]:
     """The leaves of evenly nested lists in order, and the nesting's shape."""
-    level, shape = [x], ()
+    level: list[Any] = [x]
+    shape: Shape = ()
     while level and isinstance(level[0], list | tuple):
         lengths = {len(part) if isinstance(part, list | tuple) else -1 for part in level}
         if len(lengths) != 1:
-            trace.fail(ValueError, "setting an array element with a sequence: the nested lists have uneven lengths")
+            raise trace.error(
+                ValueError, "setting an array element with a sequence: the nested lists have uneven lengths"
+            )
         shape = (*shape, lengths.pop())
         level = [leaf for part in level for leaf in part]
     return level, shape
@@ -206,7 +212,7 @@ def cast(trace: Trace, content: Content, dtype: DType) -> Content:
 def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:
     """The common shape of operands."""
     first = shapes[0]
-    if all([s == first for s in shapes]):
+    if all(s == first for s in shapes):
         return first
     if len(shapes) == 2 and () in shapes:
         return first or shapes[1]
@@ -217,7 +223,9 @@ def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:
             if n != 1 and result[k] != n:
                 if result[k] != 1:
                     listed = " ".join(str(s).replace(" ", "") for s in shapes)
-                    trace.fail(ShapeError, f"np.{what}: operands could not be broadcast together with shapes {listed}")
+                    raise trace.error(
+                        ShapeError, f"np.{what}: operands could not be broadcast together with shapes {listed}"
+                    )
                 result[k] = n
     return tuple(result)
 

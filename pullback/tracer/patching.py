@@ -1,8 +1,8 @@
 """While a trace runs, NumPy's creation functions give arrays that can take traced values.
 
-NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names imported from it into
-the user's modules) are replaced by wrappers. A wrapper asks whether a trace runs in its own context: other threads, and
-NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
+NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names imported from it
+into the user's modules) are replaced by wrappers. A wrapper asks whether a trace runs in its own context: other
+threads, and NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
 """
 
 import functools
@@ -29,7 +29,7 @@ def wrapper(original: Any, traced: Callable[..., Any]) -> Any:
 
 
 class Switch:
-    """An object used by subscript (`np.r_`, `np.mgrid`): the original's answer outside a trace, the traced one inside."""
+    """An object used by subscript (`np.r_`, `np.mgrid`): outside a trace the original answers, inside the other."""
 
     __slots__ = ("_original", "_traced")
 

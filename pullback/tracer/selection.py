@@ -1,7 +1,7 @@
 """`x[mask]` with a mask that depends on the arguments: how many elements it holds is not known, so it stays masked.
 
-A `Selection` keeps the dense array and the mask. Elementwise functions apply to the dense array, reductions take the mask
-as their `where=`, and an assignment through the same mask becomes a select: no shape depends on data.
+A `Selection` keeps the dense array and the mask. Elementwise functions apply to the dense array, reductions take the
+mask as their `where=`, and an assignment through the same mask becomes a select: no shape depends on data.
 """
 
 from collections.abc import Callable
@@ -92,9 +92,7 @@ class Selection(Operators, InplaceOperators, Methods):
     __traced_array__ = packed
 
     def __bool__(self) -> bool:
-        raise ValueError(
-            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-        )
+        raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
 
     def __repr__(self) -> str:
         return f"<Selection of {self.dense!r} by {self._mask!r}>"
@@ -227,7 +225,19 @@ class Selection(Operators, InplaceOperators, Methods):
 
 REDUCTIONS = frozenset({np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.any, np.all})
 ELEMENTWISE = frozenset(
-    {np.where, np.clip, np.nan_to_num, np.sinc, np.round, np.real, np.imag, np.angle, np.zeros_like, np.ones_like, np.copy}
+    {
+        np.where,
+        np.clip,
+        np.nan_to_num,
+        np.sinc,
+        np.round,
+        np.real,
+        np.imag,
+        np.angle,
+        np.zeros_like,
+        np.ones_like,
+        np.copy,
+    }
 )
 
 
@@ -256,7 +266,8 @@ def _extreme(dtype: DType, lowest: bool) -> Any:
 def _count(mask: TracedArray) -> Any:
     """How many elements a mask holds, as a traced Python integer."""
     trace = active()
-    return new_scalar(trace, content(np.sum(mask)), int)  # type: ignore[arg-type, call-overload]
+    total: Any = mask.sum()
+    return new_scalar(trace, content(total), int)
 
 
 # ------------------------------------------------------------------ making and assigning
@@ -271,7 +282,7 @@ def select_where(trace: Trace, x: TracedValue, mask: TracedValue) -> Selection:
 
 
 def assign(trace: Trace, x: TracedArray, mask: TracedValue, value: Any) -> bool:
-    """`x[mask] = value`; False where the value has a place for each chosen element, so that the mask must be decided."""
+    """`x[mask] = value`; False where there is a value for each chosen element, so that the mask must be decided."""
     _check_mask(trace, x, mask)
     pred = content_of(trace, mask)
     new = _dense_value(trace, x, pred, value, mask.ndim)
@@ -299,7 +310,7 @@ def _dense_value(trace: Trace, x: TracedArray, pred: Content, value: Any, mask_n
 
 def _check_mask(trace: Trace, x: TracedValue, mask: TracedValue) -> None:
     if x._shape[: mask.ndim] != mask._shape:
-        trace.fail(
+        raise trace.error(
             ShapeError,
             f"boolean index did not match indexed array: the array has shape {x._shape}, the mask {mask._shape}",
         )

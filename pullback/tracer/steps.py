@@ -72,7 +72,7 @@ class Strided(NamedTuple):
 
     @property
     def writeable(self) -> bool:
-        return all([a.base >= 0 or a.length <= 1 for a in self.axes])
+        return all(a.base >= 0 or a.length <= 1 for a in self.axes)
 
     def dtype(self, base: DType) -> DType:
         return base
@@ -127,7 +127,7 @@ class Strided(NamedTuple):
         plan = _plan(self)
         for name, attrs in plan.inverse:
             new = trace.apply(name, new, **attrs)
-        return new if plan.slice is None else trace.apply("update", base, new, **plan.slice)
+        return new if plan.box is None else trace.apply("update", base, new, **plan.box)
 
     def of_array(self, array: Array) -> Array:
         """The NumPy view of a constant base."""
@@ -146,9 +146,9 @@ Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a strided view is read (slice, then `forward`) and written (`inverse`, then update at `slice`)."""
+    """How a strided view is read (slice the `box`, then `forward`) and written (`inverse`, then update the `box`)."""
 
-    slice: Attributes | None
+    box: Attributes | None
     forward: tuple[tuple[str, Attributes], ...]
     inverse: tuple[tuple[str, Attributes], ...]
     index: tuple[slice | int, ...] | None
@@ -227,7 +227,7 @@ def _rearrangement(view: Strided, box: Shape, flipped: tuple[int, ...]) -> Rearr
 
 
 def _read_plan(trace: Trace, plan: Plan, base: Content) -> Content:
-    content = base if plan.slice is None else trace.apply("slice", base, **plan.slice)
+    content = base if plan.box is None else trace.apply("slice", base, **plan.box)
     for name, attrs in plan.forward:
         content = trace.apply(name, content, **attrs)
     return content
@@ -325,7 +325,8 @@ class Gathered:
 
     @property
     def shape(self) -> Shape:
-        return self.places.array.shape
+        shape: Shape = self.places.array.shape
+        return shape
 
     @property
     def writeable(self) -> bool:
@@ -336,7 +337,8 @@ class Gathered:
 
     def read(self, trace: Trace, base: Content) -> Content:
         if not isinstance(base, Value):
-            return base.reshape(-1)[self.places.array]
+            chosen: Array = base.reshape(-1)[self.places.array]
+            return chosen
         flat = reshape_content(trace, base, (base.type.size,))
         return trace.apply("gather", flat, self.places.array, axis=0)
 
@@ -349,5 +351,3 @@ class Gathered:
 
     def strides(self, base: Strides) -> Strides:
         return self.view_strides
-
-

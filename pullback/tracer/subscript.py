@@ -48,7 +48,7 @@ def _gives_scalar(key: Any) -> bool:
 def _of_scalar(trace: Trace, x: TracedScalar, parsed: Parsed) -> Any:
     """NumPy's scalars take `()`, `...` and None as subscripts."""
     if x.python is not None:
-        trace.fail(TypeError, f"'{x.python.__name__}' object is not subscriptable")
+        raise trace.error(TypeError, f"'{x.python.__name__}' object is not subscriptable")
     content = reshape_content(trace, content_of(trace, x), parsed.view.shape)
     return new_array(trace, content, lent=True) if parsed.view.shape or not parsed.scalar else x
 
@@ -82,7 +82,7 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
 def new_content(trace: Trace, value: Any, target: TracedArray) -> Content:
     """`value` in the dtype and shape of `target`; NumPy's assignment converts without asking."""
     if type(value) is complex and target._dtype.kind != "c":
-        trace.fail(TypeError, "can't convert complex to float")
+        raise trace.error(TypeError, "can't convert complex to float")
     content = cast(trace, content_of(trace, value), target._dtype)
     return fitted(trace, content, target._shape)
 
@@ -98,7 +98,7 @@ def fitted(trace: Trace, content: Content, shape: Shape) -> Content:
         return content
     pairs = zip(reversed(own), reversed(shape), strict=False)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
-        trace.fail(ShapeError, f"could not broadcast input array from shape {own} into shape {shape}")
+        raise trace.error(ShapeError, f"could not broadcast input array from shape {own} into shape {shape}")
     if not isinstance(content, Value):
         return np.broadcast_to(content, shape)
     return broadcast(trace, content, shape)

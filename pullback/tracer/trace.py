@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
@@ -23,12 +23,12 @@ from pullback.tracer.location import Locator, describe
 Array = np.ndarray[Any, Any]
 Content = Value | Array
 
-# A constant of more elements becomes a parameter that the caller passes, so that megabytes stay out of the program text.
+# A constant of more elements becomes a parameter that the caller passes, so that megabytes stay out of the program.
 LARGE_CONSTANT = 4096
 
 PREDICATES = frozenset(
-    "equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit "
-    "bitwise_and bitwise_or bitwise_xor invert".split()
+    {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "invert"}
 )
 
 
@@ -83,8 +83,8 @@ def active() -> "Trace":
     trace = _CURRENT.get()
     if trace is None:
         raise LeakedValueError(
-            "a traced value was used after the function that made it had been traced; it stands for no number by itself. "
-            "Return it from the function instead of storing it"
+            "a traced value was used after the function that made it had been traced; it stands for no number by "
+            "itself. Return it from the function instead of storing it"
         )
     return trace
 
@@ -179,7 +179,7 @@ class Trace:
 
     def apply_all(self, name: str, contents: Sequence[Content], attrs: dict[str, Any]) -> Sequence[Content]:
         """Emit an op with any number of results; on constants alone, compute them."""
-        if contents and not any([type(c) is Value for c in contents]):
+        if contents and not any(type(c) is Value for c in contents):
             return self.fold(name, contents, attrs)
         values = [c if type(c) is Value else self.lift(c) for c in contents]
         if name in PREDICATES:
@@ -280,9 +280,9 @@ class Trace:
 
     # ------------------------------------------------------------------ errors
 
-    def fail(self, error: type[Exception], message: str) -> NoReturn:
-        """Raise `error` with the user's line behind the message."""
-        raise error(f"{message}{describe(self.locator.here(2))}")
+    def error(self, kind: type[Exception], message: str) -> Exception:
+        """An error of `kind` with the user's line behind the message; to be raised."""
+        return kind(f"{message}{describe(self.locator.here(2))}")
 
     def is_inside(self, outer: "Trace") -> bool:
         """Whether this trace runs within `outer`."""
@@ -313,8 +313,9 @@ def dtype_of(content: Content) -> DType:
     return content.type.dtype if isinstance(content, Value) else content.dtype
 
 
-def abstract_error(trace: Trace, what: str) -> NoReturn:
-    trace.fail(
+def abstract_error(trace: Trace, what: str) -> Exception:
+    """Python asked for a number where only types are known."""
+    return trace.error(
         ConcretizationError,
         f"{what} needs the number behind a traced value, but this function is traced for argument types alone. "
         "Give example values, or use pullback.cond / pullback.while_loop / np.where",

@@ -1,7 +1,7 @@
 """Containers of arrays: flattened to leaves and a `TreeDef`, and put together again.
 
-Tuples, lists, dicts, named tuples, dataclasses and None, nested. A dict's leaves come by sorted key, so that two dicts with
-the same keys are of one structure whatever their order; unflattened, it has the order it was flattened with.
+Tuples, lists, dicts, named tuples, dataclasses and None, nested. A dict's leaves come by sorted key, so that two dicts
+with the same keys are of one structure whatever their order; unflattened, it has the order it was flattened with.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -117,7 +117,7 @@ def _flatten(x: Any, leaves: list[Any]) -> TreeDef:
         return _flatten_dict(x, leaves)
     if isinstance(x, tuple) and hasattr(kind, "_fields"):
         return TreeDef(kind, kind._fields, tuple([_flatten(part, leaves) for part in x]))
-    if is_dataclass(kind) and kind is not type:
+    if is_dataclass(kind):
         names = tuple([f.name for f in fields(kind)])
         return TreeDef(kind, names, tuple([_flatten(getattr(x, name), leaves) for name in names]))
     leaves.append(x)
@@ -159,7 +159,7 @@ def _build(tree: TreeDef, leaves: Any) -> Any:
 
 def _build_dataclass(kind: Any, names: tuple[str, ...], parts: list[Any]) -> Any:
     """Through the constructor where every field is one of its arguments, else attribute by attribute."""
-    if all([f.init for f in fields(kind)]):
+    if all(f.init for f in fields(kind)):
         return kind(**dict(zip(names, parts, strict=True)))
     made = object.__new__(kind)
     for name, part in zip(names, parts, strict=True):

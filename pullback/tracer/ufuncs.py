@@ -12,8 +12,8 @@ from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DType, Shape
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
 from pullback.tracer.cell import element_strides, read, write
-from pullback.tracer.evaluate import present
 from pullback.tracer.dtypes import python_result, ufunc_types
+from pullback.tracer.evaluate import present
 from pullback.tracer.layout import Order, common_order, is_c_order
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
@@ -67,6 +67,18 @@ class Call:
         """A Python number as an operand of the call's shape."""
         return self.trace.full(dtype or self.dtype, self.shape, x)
 
+    def in_dtype(self, name: str) -> "Call":
+        """The same call with every operand converted."""
+        dtype = np.dtype(name)
+        contents = [cast(self.trace, c, dtype) for c in self.contents]
+        bare = [o._replace(number=None) for o in self.operands]
+        return Call(self.trace, self.ufunc, bare, contents, (dtype,) * len(self.types), self.shape)
+
+    def is_single(self, number: int) -> bool:
+        """Whether operand `number` is one constant element."""
+        content = self.contents[number]
+        return not isinstance(content, Value) and content.size == 1
+
     def constant(self, number: int) -> Any:
         """The number operand `number` is everywhere, or None."""
         content = self.contents[number]
@@ -91,7 +103,9 @@ def call(rules: Rules, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str,
     order = options.pop("order", "K")
     options.pop("subok", None)
     if options.get("signature") is not None or options.get("sig") is not None:
-        trace.fail(UnsupportedError, f"np.{ufunc.__name__}: signature= is not followed; use dtype= or x.astype(dtype)")
+        raise trace.error(
+            UnsupportedError, f"np.{ufunc.__name__}: signature= is not followed; use dtype= or x.astype(dtype)"
+        )
     operands = [operand(trace, x) for x in inputs]
     results = evaluate(trace, rules, ufunc, operands, None if dtype is None else np.dtype(dtype), casting)
     if out is None and where is True:
@@ -112,18 +126,18 @@ def evaluate(
     casting: str = "same_kind",
 ) -> tuple[Content, ...]:
     """The contents of the results; on constants NumPy's own ufunc gives them."""
-    if not any([type(o.content) is Value for o in operands]):
+    if not any(type(o.content) is Value for o in operands):
         return _evaluate_constants(trace, ufunc, operands, dtype, casting)
     rule = rules.get(ufunc) or rules.get(ufunc.__name__)
     if rule is None:
         settled = [o.content for o in operands if isinstance(o.content, Value)]
         if trace.settled.issuperset(settled):
             return _evaluate_settled(trace, ufunc, operands, dtype, casting)
-        trace.fail(UnsupportedError, unsupported_ufunc(ufunc))
+        raise trace.error(UnsupportedError, unsupported_ufunc(ufunc))
     try:
         types = ufunc_types(ufunc, tuple([o.key for o in operands]), dtype, casting)
     except TypeError as error:
-        trace.fail(TypeRuleError, f"np.{ufunc.__name__}: {error}")
+        raise trace.error(TypeRuleError, f"np.{ufunc.__name__}: {error}") from None
     shape = broadcast_shape(trace, ufunc.__name__, [shape_of(o.content) for o in operands])
     contents: list[Content] = []
     for o, wanted in zip(operands, types, strict=False):
@@ -160,7 +174,8 @@ def _evaluate_settled(
     """A ufunc pullback has no rule for, on data that depends on no argument: NumPy's result, as a constant."""
     trace.watch = True
     fixed = [
-        o._replace(content=np.asarray(present(trace, o.content))) if isinstance(o.content, Value) else o for o in operands
+        o._replace(content=np.asarray(present(trace, o.content))) if isinstance(o.content, Value) else o
+        for o in operands
     ]
     return _evaluate_constants(trace, ufunc, fixed, dtype, casting)
 
@@ -244,7 +259,9 @@ def _python_binary(
         operands, result = _as_complex(trace, operands), complex
     if name in ORDERS and complex in kinds:
         names = [k.__name__ for k in kinds]
-        trace.fail(TypeError, f"'{ORDERS[name]}' not supported between instances of {names[0]!r} and {names[1]!r}")
+        raise trace.error(
+            TypeError, f"'{ORDERS[name]}' not supported between instances of {names[0]!r} and {names[1]!r}"
+        )
     results = evaluate(trace, rules, ufunc, operands)
     wrapped = tuple([new_scalar(trace, r, result) for r in results])
     return wrapped[0] if len(wrapped) == 1 else wrapped
@@ -253,7 +270,7 @@ def _python_binary(
 def _as_integer(trace: Trace, o: Operand) -> Operand:
     if o.key != BOOL:
         return o
-    number = None if o.number is None else int(o.number)
+    number = None if o.number is None else int(o.number.real)
     return Operand(cast(trace, o.content, np.dtype(np.int64)), int, number)
 
 
@@ -262,22 +279,22 @@ def _python_integer_power(trace: Trace, operands: tuple[Operand, Operand]) -> tu
     base, exponent = operands
     if bool(new_scalar(trace, exponent.content, int) < 0):
         wide = cast(trace, base.content, np.dtype(np.float64))
-        return (Operand(wide, float, None if base.number is None else float(base.number)), exponent), float
+        return (Operand(wide, float, None if base.number is None else float(base.number.real)), exponent), float
     return operands, int
 
 
 def _leaves_the_reals(trace: Trace, operands: tuple[Operand, Operand]) -> bool:
     """In Python a negative number to a fractional power is complex; that it happens is a guarded decision."""
     base, exponent = operands
-    if exponent.number is not None and float(exponent.number).is_integer():  # type: ignore[arg-type]
+    if exponent.number is not None and float(exponent.number.real).is_integer():
         return False
-    if base.number is not None and base.number >= 0:  # type: ignore[operator]
+    if base.number is not None and base.number.real >= 0:
         return False
     try:
         if not bool(new_scalar(trace, base.content, float) < 0):
             return False
-        power = new_scalar(trace, exponent.content, float)
-        return bool(np.floor(power) != power)  # type: ignore[call-overload]
+        power: Any = new_scalar(trace, exponent.content, float)
+        return bool(np.floor(power) != power)
     except ConcretizationError:  # types alone: NaN there, as NumPy has it
         return False
 
@@ -300,7 +317,7 @@ def inplace(rules: Rules, ufunc: np.ufunc, x: TracedArray, y: Any) -> TracedArra
 
 def result_order(operands: Sequence[Operand], shape: Shape) -> Order | None:
     """The memory order of the result where it is not C order (NumPy's order `K`)."""
-    if len(shape) < 2 or not any([o.source is not None and _is_unusual(o.source) for o in operands]):
+    if len(shape) < 2 or not any(o.source is not None and _is_unusual(o.source) for o in operands):
         return None
     strides = []
     for o in operands:
@@ -318,14 +335,15 @@ def _is_unusual(x: TracedValue) -> bool:
 def store(trace: Trace, name: str, result: Content, out: TracedValue, casting: str) -> None:
     """Write `result` into `out`, whose shape must be that of the result (or one it broadcasts to)."""
     if not np.can_cast(dtype_of(result), out._dtype, casting):  # type: ignore[arg-type]
-        trace.fail(
+        raise trace.error(
             TypeRuleError,
             f"Cannot cast np.{name} output from {dtype_of(result)!r} to {out._dtype!r} with casting rule '{casting}'",
         )
     shape = broadcast_shape(trace, f"{name}", [shape_of(result), out._shape])
     if shape != out._shape:
-        trace.fail(
-            ValueError, f"np.{name}: non-broadcastable output operand with shape {out._shape} doesn't match the "
+        raise trace.error(
+            ValueError,
+            f"np.{name}: non-broadcastable output operand with shape {out._shape} doesn't match the "
             f"broadcast shape {shape}",
         )
     new = broadcast(trace, cast(trace, result, out._dtype), shape)
@@ -339,7 +357,7 @@ def _store(trace: Trace, ufunc: np.ufunc, result: Content, out: Any, where: Any,
     if out is None:
         return new_result(trace, _masked(trace, result, None, where))
     if not isinstance(out, TracedArray):
-        trace.fail(UnsupportedError, plain_out(f"np.{ufunc.__name__}", out))
+        raise trace.error(UnsupportedError, plain_out(f"np.{ufunc.__name__}", out))
     if where is not True:
         shape = broadcast_shape(trace, f"{ufunc.__name__}", [shape_of(result), out._shape])
         old = read(out)
@@ -351,8 +369,9 @@ def _store(trace: Trace, ufunc: np.ufunc, result: Content, out: Any, where: Any,
 
 def plain_out(name: str, out: Any) -> str:
     """Why a result cannot be written into an array from outside the trace."""
+    target = "a plain NumPy array" if isinstance(out, np.ndarray) else repr(out)
     return (
-        f"{name} cannot write a traced result into {'a plain NumPy array' if isinstance(out, np.ndarray) else repr(out)}; "
+        f"{name} cannot write a traced result into {target}; "
         "make the output array inside the traced function (np.zeros, np.empty, np.copy), or use the returned value"
     )
 

@@ -1,1 +1,1 @@
-"""NumPy's functions in terms of ops, by theme. `table.py` is the one table; nothing registers itself by being imported."""
+"""NumPy's functions in terms of ops, by theme. `table.py` is the one table of them all."""

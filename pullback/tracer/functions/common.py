@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.errors import IndexRangeError, UnsupportedError
 from pullback.ir.graph import Value
-from pullback.ir.types import BOOL, I64, DType, Shape
+from pullback.ir.types import BOOL, DTYPE_NAMES, I64, DType, Shape
 from pullback.tracer.array import TracedArray, TracedValue, new_array, new_result
 from pullback.tracer.convert import decide_array
 from pullback.tracer.operands import as_array, broadcast, broadcast_shape, cast, content_of, holds_traced
@@ -17,7 +17,7 @@ from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 from pullback.tracer.ufuncs import plain_out, store
 
-NOVALUE: Any = np._NoValue  # type: ignore[attr-defined]  # NumPy's own mark of an argument that was not given
+NOVALUE: Any = np._NoValue  # NumPy's own mark of an argument that was not given
 
 
 def given(x: Any) -> bool:
@@ -35,6 +35,14 @@ def const(x: Any) -> Any:
     return new_array(active(), made)
 
 
+def constant_array(made: Any) -> Any:
+    """An array NumPy has just made, as a constant of the trace."""
+    if not isinstance(made, np.ndarray) or made.dtype not in DTYPE_NAMES:
+        return made
+    order = tuple(reversed(range(made.ndim))) if made.ndim > 1 and not made.flags.c_contiguous else None
+    return new_array(active(), made if made.base is None else np.array(made), order)
+
+
 def contents(*xs: Any) -> tuple[Trace, list[Content]]:
     """The running trace and the contents of arguments in it."""
     trace = active()
@@ -45,7 +53,7 @@ def axis_number(trace: Trace, axis: Any, ndim: int) -> int:
     """One axis as 0..ndim-1."""
     number = operator.index(axis)
     if not -ndim <= number < ndim:
-        trace.fail(AxisError, f"axis {number} is out of bounds for array of dimension {ndim}")
+        raise trace.error(AxisError, f"axis {number} is out of bounds for array of dimension {ndim}")
     return number % ndim if ndim else 0
 
 
@@ -60,7 +68,7 @@ def axis_numbers(trace: Trace, axis: Any, ndim: int) -> tuple[int, ...]:
     listed = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     numbers = [axis_number(trace, a, ndim) for a in listed]
     if len(set(numbers)) != len(numbers):
-        trace.fail(ValueError, "duplicate value in 'axis'")
+        raise trace.error(ValueError, "duplicate value in 'axis'")
     return tuple(sorted(numbers))
 
 
@@ -71,7 +79,7 @@ def finish(content: Content, out: Any = None, name: str = "", casting: str = "sa
         return new_result(trace, content)
     (target,) = out if isinstance(out, tuple) else (out,)
     if not isinstance(target, TracedArray):
-        trace.fail(UnsupportedError, plain_out(name, target))
+        raise trace.error(UnsupportedError, plain_out(name, target))
     store(trace, name, content, target, casting)
     return target
 
@@ -82,14 +90,16 @@ def is_fixed(x: Any) -> bool:
 
 
 def static_array(trace: Trace, x: Any, what: str) -> Any:
-    """`x` as a plain array, for arguments that shape the program (repeats, indices, widths); traced integers are guarded."""
+    """`x` as a plain array, for arguments that shape the program (repeats, indices); traced integers are guarded."""
     if isinstance(x, np.ndarray) and not isinstance(x, TracedValue):
         trace.watch = True
         return x
     if isinstance(x, TracedValue) or (isinstance(x, list | tuple) and holds_traced(x)):
         content = content_of(trace, x)
         if isinstance(content, Value) and content.type.dtype.kind not in "biu":
-            trace.fail(UnsupportedError, f"{what} decides shapes, so it must be constant or an integer, not traced numbers")
+            raise trace.error(
+                UnsupportedError, f"{what} decides shapes, so it must be constant or an integer, not traced numbers"
+            )
         return decide_array(trace, content)
     return np.asarray(x)
 
@@ -111,7 +121,9 @@ def _number(like: Content, number: Any) -> Content:
     return np.broadcast_to(np.asarray(number, dtype_of(like)), shape_of(like))
 
 
-def reduce(trace: Trace, name: str, content: Content, axes: Sequence[int], keepdims: bool = False, **attrs: Any) -> Content:
+def reduce(
+    trace: Trace, name: str, content: Content, axes: Sequence[int], keepdims: bool = False, **attrs: Any
+) -> Content:
     """A reduction op over `axes`, which stay with length 1 if `keepdims`."""
     axes = tuple(axes)
     shape = shape_of(content)
@@ -172,7 +184,7 @@ def concat(trace: Trace, parts: Sequence[Content], axis: int) -> Content:
 
 
 def safe_sqrt(trace: Trace, content: Content) -> Content:
-    """The square root of a sum of squares, whose gradient at 0 is 0: the root is taken where there is something to take."""
+    """The square root of a sum of squares, with gradient 0 at 0: the root is taken where there is one to take."""
     zero = op(trace, "equal", content, 0)
     inner = trace.apply("select", zero, _number_for(trace, content, 1), content)
     return trace.apply("select", zero, content, trace.apply("sqrt", inner))
@@ -184,3 +196,8 @@ def _number_for(trace: Trace, like: Content, number: Any) -> Content:
 
 def size_over(shape: Shape, axes: Sequence[int]) -> int:
     return math.prod([shape[a] for a in axes])
+
+
+def axis_slice(axis: int, *bounds: Any) -> tuple[Any, ...]:
+    """A subscript that slices one axis."""
+    return (*(slice(None),) * axis, slice(*bounds))

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DType
 from pullback.tracer.functions.common import reduce
 from pullback.tracer.operands import broadcast, cast
@@ -46,7 +45,10 @@ def _without_ones(
     shape, sizes = shape_of(x), dict(zip(others, shape_of(other), strict=True))
     for k, n in zip(labels, shape, strict=True):
         if k in sizes and sizes[k] != n and 1 not in (n, sizes[k]):
-            trace.fail(ShapeError, f"axes of lengths {n} and {sizes[k]} cannot be summed together: shapes {shape} and {shape_of(other)}")
+            raise trace.error(
+                ShapeError,
+                f"axes of lengths {n} and {sizes[k]} cannot be summed together: shapes {shape} and {shape_of(other)}",
+            )
     kept = [i for i, (k, n) in enumerate(zip(labels, shape, strict=True)) if not (n == 1 and sizes.get(k, 1) != 1)]
     if len(kept) == len(labels):
         return x, labels
@@ -59,9 +61,7 @@ def _summed(trace: Trace, x: Content, labels: list[Label], needed: set[Label]) -
     return reduce(trace, "sum", x, alone), [k for k in labels if k in needed]
 
 
-def _multiplied(
-    trace: Trace, x: Content, y: Content, xs: list[Label], ys: list[Label]
-) -> tuple[Content, list[Label]]:
+def _multiplied(trace: Trace, x: Content, y: Content, xs: list[Label], ys: list[Label]) -> tuple[Content, list[Label]]:
     """An elementwise product over the union of the labels."""
     labels = xs + [k for k in ys if k not in xs]
     sizes = dict(zip(xs, shape_of(x), strict=True)) | dict(zip(ys, shape_of(y), strict=True))
@@ -87,5 +87,3 @@ def _dotted(
     pairs = tuple(tuple([own.index(k) for k in summed]) for own in (xs, ys))
     batches = tuple(tuple([own.index(k) for k in batch]) for own in (xs, ys))
     return trace.apply("dot_general", x, y, contract=pairs, batch=batches), batch + free_x + free_y
-
-

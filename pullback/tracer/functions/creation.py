@@ -1,9 +1,8 @@
 """Making arrays. NumPy has no protocol for most of these, so while a trace runs they are reached through `patching.py`.
 
-What depends on no argument is made by NumPy itself and kept as a constant, in an array that traced values can be written to.
+What depends on no argument is made by NumPy itself and kept as a constant, in an array that takes traced values.
 """
 
-import math
 import operator
 from typing import Any
 
@@ -11,24 +10,15 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.ir.graph import Value
-from pullback.ir.types import DTYPE_NAMES, I64
+from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
 from pullback.tracer.cell import element_strides
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_number, contents, full, op
+from pullback.tracer.functions.common import array, constant_array, contents
+from pullback.tracer.functions.ranges import arange, geomspace, linspace, logspace
 from pullback.tracer.layout import is_c_order, is_contiguous
 from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced
-from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
-
-
-def constant_array(made: Any) -> Any:
-    """An array NumPy has just made, as a constant of the trace."""
-    if not isinstance(made, np.ndarray) or made.dtype not in DTYPE_NAMES:
-        return made
-    order = tuple(reversed(range(made.ndim))) if made.ndim > 1 and not made.flags.c_contiguous else None
-    return new_array(active(), made if made.base is None else np.array(made), order)
-
 
 # ------------------------------------------------------------------ from what there is
 
@@ -47,7 +37,7 @@ def make_array(
     if not _is_numeric(object, dtype):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     made = as_array(object)
-    fresh = bool(copy) or isinstance(made, TracedScalar)
+    fresh = _wants_copy(copy) or isinstance(made, TracedScalar)
     if dtype is not None and np.dtype(dtype) != made.dtype:
         made, fresh = made.astype(dtype), isinstance(made, TracedScalar)
     if fresh:
@@ -55,6 +45,11 @@ def make_array(
     for _ in range(ndmin - made.ndim):
         made = made[None]
     return made
+
+
+def _wants_copy(copy: Any) -> bool:
+    """NumPy's enumeration has a third state, copy if needed, which may not be asked for its truth."""
+    return copy is not None and copy is not np._CopyMode.IF_NEEDED and bool(copy)
 
 
 def _is_numeric(x: Any, dtype: Any) -> bool:
@@ -91,14 +86,18 @@ def _copy_order(x: TracedValue, order: Any) -> Any:
     return tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))
 
 
-def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
     """`np.asarray`: the same array where it is one of the right dtype."""
-    if isinstance(a, TracedArray) and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
+    if isinstance(a, TracedArray) and not _wants_copy(copy) and (dtype is None or np.dtype(dtype) == a.dtype):
         return a
-    return make_array(a, dtype, copy=bool(copy), order=order or "K")
+    return make_array(a, dtype, copy=copy, order=order or "K")
 
 
-def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
     return asarray(a, dtype, order, copy=copy)
 
 
@@ -159,7 +158,9 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     return _made(np.ones(_shape(shape), dtype), order)
 
 
-def full_(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
+def full_(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
     trace, (content,) = contents(fill_value)
     wanted = dtype_of(content) if dtype is None else np.dtype(dtype)
     return _filled(trace, content, _shape(shape), wanted, order)
@@ -174,7 +175,9 @@ def _filled(trace: Trace, content: Content, shape: tuple[int, ...], dtype: Any, 
     try:
         np.broadcast_shapes(shape_of(new), shape)
     except ValueError:
-        trace.fail(ShapeError, f"could not broadcast input array from shape {shape_of(new)} into shape {shape}")
+        raise trace.error(
+            ShapeError, f"could not broadcast input array from shape {shape_of(new)} into shape {shape}"
+        ) from None
     return new_array(trace, broadcast(trace, new, shape), tuple(reversed(range(len(shape)))) if order == "F" else None)
 
 
@@ -225,87 +228,6 @@ ones_like = _like(1)
 empty_like = _like(0)
 
 
-# ------------------------------------------------------------------ ranges
-
-
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
-    """`np.arange`; traced bounds decide the length, so the length is a guarded decision."""
-    start, stop, step, dtype = _range_bounds(args, named, dtype)
-    if not any(isinstance(v, TracedValue) for v in (start, stop, step)):
-        return constant_array(np.arange(start, stop, step, dtype))
-    length = max(int(np.ceil((stop - start) / step)), 0)
-    values = start + np.arange(length) * step
-    return array(values) if dtype is None else array(values).astype(dtype)
-
-
-def _range_bounds(args: tuple[Any, ...], named: dict[str, Any], dtype: Any) -> tuple[Any, Any, Any, Any]:
-    listed = list(args)
-    if len(listed) == 4:
-        dtype = listed.pop()
-    start, stop, step = named.get("start", 0), named.get("stop"), named.get("step", 1)
-    if len(listed) == 1 and stop is None:
-        stop = listed[0]
-    elif len(listed) == 1:
-        start = listed[0]
-    elif len(listed) >= 2:
-        start, stop = listed[0], listed[1]
-        step = listed[2] if len(listed) == 3 else step
-    if stop is None:
-        start, stop = 0, start
-    return start, stop, 1 if step is None else step, dtype
-
-
-def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """`num` evenly spaced numbers, by NumPy's own formula."""
-    count = operator.index(num)
-    if count < 0:
-        raise ValueError(f"Number of samples, {count}, must be non-negative.")
-    lo, hi = array(start) * 1.0, array(stop) * 1.0
-    trace = active()
-    delta = hi - lo
-    parts = count - 1 if endpoint else count
-    grid = np.arange(count, dtype=np.float64).reshape((-1,) + (1,) * np.ndim(delta))
-    ramp = new_array(trace, grid.astype(np.result_type(lo.dtype, hi.dtype, float)))
-    step = delta / parts if parts > 0 else delta * np.nan
-    values = ramp * step + lo if parts > 0 else ramp * delta + lo
-    if endpoint and count > 1:
-        values[-1] = hi
-    if axis != 0:
-        values = np.moveaxis(values, 0, axis)
-    if dtype is not None:
-        wanted = np.dtype(dtype)
-        values = (np.floor(values) if wanted.kind in "iu" else values).astype(wanted)
-    return (values, step) if retstep else values
-
-
-def logspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Any:
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    powers = np.power(array(base) * 1.0, exponents)
-    return powers if dtype is None else powers.astype(dtype)
-
-
-def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
-    """Between positive numbers, or between negative ones."""
-    lo, hi = array(start) * 1.0, array(stop) * 1.0
-    sign = np.sign(lo)
-    values = sign * 10.0 ** linspace(np.log10(sign * lo), np.log10(sign * hi), num, endpoint, axis=axis)
-    return values if dtype is None else values.astype(dtype)
-
-
 # ------------------------------------------------------------------ with a structure
 
 
@@ -324,7 +246,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
 
 
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    made = np.indices(_shape(dimensions), dtype, sparse)
+    made: Any = np.indices(_shape(dimensions), dtype, sparse=sparse)  # type: ignore[call-overload]
     return tuple([constant_array(m) for m in made]) if sparse else constant_array(made)
 
 
@@ -371,9 +293,6 @@ FUNCTIONS: dict[Any, Entry] = {
     np.empty_like: Entry(empty_like, False),
     np.full_like: Entry(full_like, False),
     np.asarray_chkfinite: Entry(asarray_chkfinite, False),
-    np.linspace: Entry(linspace),
-    np.logspace: Entry(logspace),
-    np.geomspace: Entry(geomspace),
     np.meshgrid: Entry(meshgrid, False),
     np.vander: Entry(vander),
 }

@@ -15,9 +15,11 @@ def det(a: Any) -> Any:
     """Small ones by minors; larger ones by an LU factorisation, or without division where that meets a zero pivot."""
     x = array(a)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        active().fail(ShapeError, f"np.linalg.det: Last 2 dimensions of the array must be square, got shape {x.shape}")
+        raise active().error(
+            ShapeError, f"np.linalg.det: Last 2 dimensions of the array must be square, got shape {x.shape}"
+        )
     if x.dtype == np.float16:
-        active().fail(TypeError, "array type float16 is unsupported in linalg")
+        raise active().error(TypeError, "array type float16 is unsupported in linalg")
     x = x.astype(np.float64 if x.dtype.kind in "biu" else x.dtype, copy=False)
     n = x.shape[-1]
     if n == 0:
@@ -78,7 +80,7 @@ def _from_logarithm(x: Any) -> Any:
 
 
 def _without_division(x: Any) -> Any:
-    """Bird's algorithm: n - 1 products of matrices and no quotient, so a polynomial with exact derivatives of any order."""
+    """Bird's algorithm: n - 1 products of matrices and no quotient, so exact derivatives of any order."""
     n = x.shape[-1]
     strict = const(np.triu(np.ones((n, n), bool), 1))
     on_diagonal = const(np.eye(n, dtype=bool))

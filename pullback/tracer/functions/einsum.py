@@ -80,7 +80,7 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[list[Label]], list
         terms = [list(t) for t in operands[1::2]]
         result = list(operands[-1]) if len(operands) % 2 else None
     if len(terms) != len(arrays):
-        trace.fail(ValueError, f"np.einsum: {len(terms)} subscripts for {len(arrays)} operands")
+        raise trace.error(ValueError, f"np.einsum: {len(terms)} subscripts for {len(arrays)} operands")
     longest = 0
     inputs: list[list[Label]] = []
     for term, x in zip(terms, arrays, strict=True):
@@ -98,7 +98,9 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[list[Label]], list
         output = [k for part in result for k in (dots if part is Ellipsis else [part])]
     known = {k for labels in inputs for k in labels}
     if len(set(output)) != len(output) or not set(output) <= known:
-        trace.fail(ValueError, f"np.einsum: the output subscripts {_spelled(output)} must be distinct and appear in an input")
+        raise trace.error(
+            ValueError, f"np.einsum: the output subscripts {_spelled(output)} must be distinct and appear in an input"
+        )
     return arrays, inputs, output
 
 
@@ -116,11 +118,13 @@ def _with_ellipsis(trace: Trace, term: list[Label], ndim: int) -> list[Label]:
     named = sum(k is not Ellipsis for k in term)
     if Ellipsis not in term:
         if named != ndim:
-            trace.fail(ShapeError, f"np.einsum: subscripts {_spelled(term)!r} name {named} axes, the operand has {ndim}")
+            raise trace.error(
+                ShapeError, f"np.einsum: subscripts {_spelled(term)!r} name {named} axes, the operand has {ndim}"
+            )
         return list(term)
     extra = ndim - named
     if extra < 0:
-        trace.fail(ShapeError, f"np.einsum: subscripts name {named} axes, the operand has {ndim}")
+        raise trace.error(ShapeError, f"np.einsum: subscripts name {named} axes, the operand has {ndim}")
     return [k for part in term for k in ([("...", extra - i) for i in range(extra)] if part is Ellipsis else [part])]
 
 
@@ -131,8 +135,9 @@ def _diagonals(trace: Trace, x: Any, labels: list[Label]) -> tuple[Any, list[Lab
             i = labels.index(label)
             j = labels.index(label, i + 1)
             if x.shape[i] != x.shape[j]:
-                trace.fail(
-                    ShapeError, f"np.einsum: dimensions in operand for collapsing index {label!r} don't match "
+                raise trace.error(
+                    ShapeError,
+                    f"np.einsum: dimensions in operand for collapsing index {label!r} don't match "
                     f"({x.shape[i]} != {x.shape[j]})",
                 )
             x = np.diagonal(x, axis1=i, axis2=j)
@@ -148,13 +153,15 @@ def _sizes(trace: Trace, parts: Sequence[tuple[Any, list[Label]]]) -> dict[Label
                 sizes[k] = n
             elif n not in (1, sizes[k]):
                 shapes = ", ".join(str(p.shape) for p, _ in parts)
-                trace.fail(ShapeError, f"np.einsum: axis {k!r} has length {sizes[k]} and {n} (operands of shapes {shapes})")
+                raise trace.error(
+                    ShapeError, f"np.einsum: axis {k!r} has length {sizes[k]} and {n} (operands of shapes {shapes})"
+                )
     return sizes
 
 
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """A plan in terms of shapes alone: NumPy's own, for arrays of zeros of the same shapes."""
-    return np.einsum_path(*[_stand_in(x) for x in operands], optimize=optimize)  # type: ignore[call-overload]
+    return np.einsum_path(*[_stand_in(x) for x in operands], optimize=optimize)
 
 
 def _stand_in(x: Any) -> Any:

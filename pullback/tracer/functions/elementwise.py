@@ -10,8 +10,8 @@ import numpy as np
 
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL
-from pullback.tracer.ufuncs import Call, Rule
 from pullback.tracer.trace import Content
+from pullback.tracer.ufuncs import Call, Rule
 
 # Beyond this an integer power is computed by `pow`, whose rounding is then the better one.
 LARGEST_INTEGER_POWER = 1024
@@ -92,12 +92,11 @@ def _constant_power(call: Call, exponent: Any) -> Content | None:
             return None
         exponent = exponent.real
     if call.dtype.kind in "iu" and exponent < 0:
-        call.trace.fail(ValueError, "Integers to negative integer powers are not allowed.")
-    if exponent == 0.5 and call.dtype.kind == "f" and np.size(call.contents[1]) == 1:
+        raise call.trace.error(ValueError, "Integers to negative integer powers are not allowed.")
+    if exponent == 0.5 and call.dtype.kind == "f" and call.is_single(1):
         return call.op("sqrt", base)
-    if exponent == int(exponent if math.isfinite(exponent) else 0) and abs(exponent) <= LARGEST_INTEGER_POWER:
-        if math.isfinite(exponent):
-            return base if exponent == 1 else call.op("integer_pow", base, n=int(exponent))
+    if abs(exponent) <= LARGEST_INTEGER_POWER and exponent == int(exponent):
+        return base if exponent == 1 else call.op("integer_pow", base, n=int(exponent))
     return None
 
 

@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 from pullback.ir.types import DType, complex_dtype
-from pullback.tracer.array import new_array
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_number, concat, contents, finish, move_back, move_last, slice_axis
+from pullback.tracer.functions.common import (
+    array,
+    axis_number,
+    concat,
+    contents,
+    finish,
+    move_back,
+    move_last,
+    slice_axis,
+)
 from pullback.tracer.operands import cast
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
@@ -38,7 +46,7 @@ def _scale(n: int, norm: Any, inverse: bool) -> float:
     if norm == "ortho":
         return float(1 / np.sqrt(n))
     if norm not in (None, "backward", "forward"):
-        raise ValueError(f"Invalid norm value {norm}; should be \"backward\", \"ortho\" or \"forward\".")
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
     scaled = (norm == "forward") != inverse
     return 1 / n if scaled else 1.0
 
@@ -53,7 +61,7 @@ def _transform(trace: Trace, x: Content, inverse: bool, factor: float) -> Conten
 def _points(n: Any, own: int) -> int:
     count = own if n is None else operator.index(n)
     if count < 1:
-        active().fail(ValueError, f"Invalid number of FFT data points ({count}) specified.")
+        raise active().error(ValueError, f"Invalid number of FFT data points ({count}) specified.")
     return count
 
 
@@ -79,7 +87,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = Non
     """The non-negative frequencies of real input."""
     x = array(a)
     if x.dtype.kind == "c":
-        active().fail(TypeError, "np.fft.rfft takes real numbers; use np.fft.fft for complex ones")
+        raise active().error(TypeError, "np.fft.rfft takes real numbers; use np.fft.fft for complex ones")
     number = axis_number(active(), axis, x.ndim)
     count = _points(n, x.shape[number])
     full = fft(x, count, number, norm)
@@ -102,7 +110,9 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
         parts.append(trace.apply("conj", trace.apply("reverse", mirrored, axes=(last,))))
     result = _transform(trace, concat(trace, parts, last), True, _scale(count, norm, True))
     real = trace.apply("real", result)
-    return finish(move_back(trace, cast(trace, real, np.dtype(np.float16)) if narrow else real, number), out, "np.fft.irfft")
+    return finish(
+        move_back(trace, cast(trace, real, np.dtype(np.float16)) if narrow else real, number), out, "np.fft.irfft"
+    )
 
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
@@ -178,8 +188,6 @@ def _shifted(forward: bool) -> Callable[..., Any]:
         return np.roll(a, by, tuple(numbers))
 
     return shift
-
-
 
 
 FUNCTIONS: dict[Any, Entry] = {

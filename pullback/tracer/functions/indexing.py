@@ -9,7 +9,7 @@ import numpy as np
 from pullback.errors import ShapeError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, I64
-from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
+from pullback.tracer.array import TracedArray, TracedValue, new_array
 from pullback.tracer.cell import read, write
 from pullback.tracer.convert import decide_array
 from pullback.tracer.dispatch import Entry, Refused
@@ -37,11 +37,13 @@ def _integers(trace: Trace, indices: Any) -> Content:
         content = content_of(trace, made)
         if isinstance(content, Value) and content not in trace.settled:
             if made.dtype.kind not in "biu":
-                trace.fail(TypeError, f"Cannot cast array data from {made.dtype} to int64: indices must be integers")
+                raise trace.error(
+                    TypeError, f"Cannot cast array data from {made.dtype} to int64: indices must be integers"
+                )
             return cast(trace, content, I64)
         fixed = np.asarray(decide_array(trace, content))
     if fixed.size and fixed.dtype.kind not in "biu":
-        trace.fail(TypeError, f"Cannot cast array data from {fixed.dtype} to int64: indices must be integers")
+        raise trace.error(TypeError, f"Cannot cast array data from {fixed.dtype} to int64: indices must be integers")
     return fixed.astype(np.int64)
 
 
@@ -69,7 +71,11 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if not isinstance(index, Value):
         key = (slice(None),) * number + (index if index.ndim else int(index),)
         picked = x[key]
-        return picked.copy() if out is None and isinstance(picked, TracedArray) else finish(contents(picked)[1][0], out, "np.take")
+        return (
+            picked.copy()
+            if out is None and isinstance(picked, TracedArray)
+            else finish(contents(picked)[1][0], out, "np.take")
+        )
     return finish(trace.apply("gather", content, index, axis=number), out, "np.take")
 
 
@@ -77,7 +83,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     x, trace = array(arr), active()
     if axis is None:
         x, axis = np.ravel(x), 0
-    number, key = _along(trace, x, indices, axis)
+    _number, key = _along(trace, x, indices, axis)
     return x[key]
 
 
@@ -87,7 +93,9 @@ def _along(trace: Trace, x: Any, indices: Any, axis: Any) -> tuple[int, tuple[An
     number = axis_number(trace, axis, x.ndim)
     shape = shape_of(index)
     if len(shape) != x.ndim:
-        trace.fail(ShapeError, f"`indices` and `arr` must have the same number of dimensions: {shape} and {x.shape}")
+        raise trace.error(
+            ShapeError, f"`indices` and `arr` must have the same number of dimensions: {shape} and {x.shape}"
+        )
     key: list[Any] = []
     for k, n in enumerate(x.shape):
         if k == number:
@@ -136,12 +144,16 @@ def argwhere(a: Any) -> Any:
 
 def _target(name: str, a: Any) -> TracedArray:
     if not isinstance(a, TracedArray):
-        active().fail(
+        raise active().error(
             UnsupportedError,
-            f"{name} cannot write traced values into {'a plain NumPy array' if isinstance(a, np.ndarray) else repr(a)}; "
+            f"{name} cannot write traced values into {_called(a)}; "
             "make the array inside the traced function (np.zeros, np.empty, np.copy)",
         )
     return a
+
+
+def _called(a: Any) -> str:
+    return "a plain NumPy array" if isinstance(a, np.ndarray) else repr(a)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -175,7 +187,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     chosen = np.flatnonzero(_decided(trace, mask))
     if chosen.size:
         if values.size == 0:
-            trace.fail(ValueError, "Cannot insert from an empty array!")
+            raise trace.error(ValueError, "Cannot insert from an empty array!")
         x.flat[chosen] = values[np.arange(chosen.size) % values.size]
 
 
@@ -195,7 +207,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     new = content_of(trace, src)
     python = type(src) in (bool, int, float, complex) or getattr(src, "python", None) is not None
     if not python and not np.can_cast(dtype_of(new), x.dtype, casting):  # type: ignore[arg-type]
-        trace.fail(
+        raise trace.error(
             TypeError, f"Cannot cast array data from {dtype_of(new)!r} to {x.dtype!r} according to the rule '{casting}'"
         )
     new = fitted(trace, cast(trace, new, x.dtype), x.shape)
@@ -208,7 +220,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 def _select_into(trace: Trace, x: TracedArray, mask: Content, new: Content) -> None:
     shape = broadcast_shape(trace, "where", [shape_of(mask), x.shape])
     if shape != x.shape:
-        trace.fail(ShapeError, f"a mask of shape {shape_of(mask)} does not fit an array of shape {x.shape}")
+        raise trace.error(ShapeError, f"a mask of shape {shape_of(mask)} does not fit an array of shape {x.shape}")
     parts = (cast(trace, mask, BOOL), cast(trace, new, x.dtype), read(x))
     if not any(isinstance(p, Value) for p in parts):
         write(x, np.where(*[np.asarray(p) for p in parts]))
@@ -313,8 +325,6 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         part: Any = finish(_by_mode(trace, _integers(trace, index), n, k, how))
         total = part if total is None else total * n + part
     return total
-
-
 
 
 FUNCTIONS: dict[Any, Entry | Refused] = {

@@ -1,5 +1,6 @@
 """Putting arrays together and taking them apart."""
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -30,11 +31,11 @@ def concatenate(
     parts = _parts(arrays)
     trace = active()
     if not parts:
-        trace.fail(ValueError, "need at least one array to concatenate")
+        raise trace.error(ValueError, "need at least one array to concatenate")
     if axis is None:
-        parts, axis = [np.ravel(p) for p in parts], 0
+        parts, axis = [p.ravel() for p in parts], 0
     if any(p.ndim == 0 for p in parts):
-        trace.fail(ValueError, "zero-dimensional arrays cannot be concatenated")
+        raise trace.error(ValueError, "zero-dimensional arrays cannot be concatenated")
     number = axis_number(trace, axis, parts[0].ndim)
     _check_joinable(trace, parts, number)
     wanted = _joined_dtype(parts, dtype)
@@ -48,14 +49,14 @@ def _check_joinable(trace: Trace, parts: Sequence[TracedValue], axis: int) -> No
     first = parts[0].shape
     for number, part in enumerate(parts):
         if part.ndim != len(first):
-            trace.fail(
+            raise trace.error(
                 ShapeError,
-                "all the input array dimensions except for the concatenation axis must match exactly: the array at index 0 "
-                f"has shape {first} and the array at index {number} has shape {part.shape}",
+                "all the input array dimensions except for the concatenation axis must match exactly: the array at "
+                f"index 0 has shape {first} and the array at index {number} has shape {part.shape}",
             )
         for k, (n, m) in enumerate(zip(first, part.shape, strict=True)):
             if k != axis and n != m:
-                trace.fail(
+                raise trace.error(
                     ShapeError,
                     "all the input array dimensions except for the concatenation axis must match exactly, but along "
                     f"dimension {k}, the array at index 0 has size {n} and the array at index {number} has size {m} "
@@ -67,9 +68,11 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     parts = _parts(arrays)
     trace = active()
     if not parts:
-        trace.fail(ValueError, "need at least one array to stack")
+        raise trace.error(ValueError, "need at least one array to stack")
     if len({p.shape for p in parts}) != 1:
-        trace.fail(ShapeError, f"all input arrays must have the same shape, got {', '.join(str(p.shape) for p in parts)}")
+        raise trace.error(
+            ShapeError, f"all input arrays must have the same shape, got {', '.join(str(p.shape) for p in parts)}"
+        )
     number = axis_number(trace, axis, parts[0].ndim + 1)
     rows = [np.expand_dims(p, number) for p in parts]
     return concatenate(rows, axis=number, out=out, dtype=dtype, casting=casting)
@@ -165,7 +168,7 @@ def _insert_places(trace: Trace, obj: Any, n: int, new: Any, axis: int, x: Any) 
     if places.ndim == 0:
         index = int(places)
         if not -n <= index <= n:
-            trace.fail(IndexError, f"index {index} is out of bounds for axis {axis} with size {n}")
+            raise trace.error(IndexError, f"index {index} is out of bounds for axis {axis} with size {n}")
         index += n if index < 0 else 0
         count = new.shape[0] if new.ndim == x.ndim else 1
         return np.full(count, index), True
@@ -210,14 +213,14 @@ def _split_bounds(trace: Trace, sections: Any, n: int) -> list[tuple[int, int]]:
     if np.ndim(sections) == 0:
         count = operator.index(sections)
         if count <= 0:
-            trace.fail(ValueError, "number sections must be larger than 0.")
+            raise trace.error(ValueError, "number sections must be larger than 0.")
         each, more = divmod(n, count)
         sizes = [each + 1] * more + [each] * (count - more)
         ends = np.cumsum([0, *sizes]).tolist()
-        return list(zip(ends[:-1], ends[1:], strict=True))
+        return list(itertools.pairwise(ends))
     marks = static_array(trace, sections, "np.split: the indices").tolist()
     ends = [0, *marks, n]
-    return [(slice(a, b).indices(n)[0], max(slice(a, b).indices(n)[:2])) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [(slice(a, b).indices(n)[0], max(slice(a, b).indices(n)[:2])) for a, b in itertools.pairwise(ends)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
@@ -225,7 +228,9 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     if np.ndim(indices_or_sections) == 0:
         n = x.shape[axis_number(trace, axis, x.ndim)]
         if n % operator.index(indices_or_sections):
-            trace.fail(ValueError, f"array split does not result in an equal division: {n} into {indices_or_sections}")
+            raise trace.error(
+                ValueError, f"array split does not result in an equal division: {n} into {indices_or_sections}"
+            )
     return array_split(x, indices_or_sections, axis)
 
 
@@ -297,15 +302,17 @@ def _range(item: slice) -> Any:
     start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
     if isinstance(step, complex):
         return array(np.linspace(start, stop, int(abs(step))))
-    return array(np.arange(start, stop, step)) if is_fixed(start) and is_fixed(stop) else np.arange(int(start), int(stop), step)
+    return (
+        array(np.arange(start, stop, step))
+        if is_fixed(start) and is_fixed(stop)
+        else np.arange(int(start), int(stop), step)
+    )
 
 
 def _list_dtype(items: list[Any], parts: list[Any]) -> DType:
     """Bare Python numbers take the dtype of the arrays beside them."""
     keys = [item if type(item) in (int, float, complex) else p.dtype for item, p in zip(items, parts, strict=True)]
     return np.result_type(*keys)
-
-
 
 
 R_ = Concatenator(0, 1, -1)

@@ -13,16 +13,15 @@ from pullback.tracer.dispatch import Entry, Refused
 from pullback.tracer.functions.common import array, const, contents, finish
 from pullback.tracer.functions.determinant import det
 from pullback.tracer.functions.norms import norm
-from pullback.tracer.operands import broadcast, cast, content_of
-from pullback.tracer.steps import reshape_content
-from pullback.tracer.trace import Content, active, shape_of
+from pullback.tracer.operands import broadcast, cast
+from pullback.tracer.trace import active, shape_of
 
 
 def linalg_dtype(*arrays: TracedValue) -> DType:
     """float64 for integers; float32, float64 and their complex partners stay."""
     for x in arrays:
         if x.dtype == np.float16:
-            active().fail(TypeError, "array type float16 is unsupported in linalg")
+            raise active().error(TypeError, "array type float16 is unsupported in linalg")
     return np.result_type(*[np.float64 if x.dtype.kind in "biu" else x.dtype for x in arrays])
 
 
@@ -30,11 +29,13 @@ def matrices(name: str, a: Any, square: bool = True) -> TracedValue:
     """The argument as matrices of a dtype LAPACK has."""
     x = array(a)
     if x.ndim < 2:
-        active().fail(
+        raise active().error(
             ShapeError, f"np.linalg.{name}: {x.ndim}-dimensional array given. Array must be at least two-dimensional"
         )
     if square and x.shape[-1] != x.shape[-2]:
-        active().fail(ShapeError, f"np.linalg.{name}: Last 2 dimensions of the array must be square, got shape {x.shape}")
+        raise active().error(
+            ShapeError, f"np.linalg.{name}: Last 2 dimensions of the array must be square, got shape {x.shape}"
+        )
     made: TracedValue = x.astype(linalg_dtype(x), copy=False)
     return made
 
@@ -57,11 +58,13 @@ def adjoint(x: Any) -> Any:
 def solve(a: Any, b: Any) -> Any:
     x, y = matrices("solve", a), array(b)
     if y.ndim == 0:
-        active().fail(ShapeError, "np.linalg.solve: 0-dimensional array given. Array must be at least one-dimensional")
+        raise active().error(
+            ShapeError, "np.linalg.solve: 0-dimensional array given. Array must be at least one-dimensional"
+        )
     vector = y.ndim == 1
     right = y[:, None] if vector else y
     if right.shape[-2] != x.shape[-1]:
-        active().fail(
+        raise active().error(
             ShapeError,
             f"np.linalg.solve: the matrices have {x.shape[-1]} columns, the right sides {right.shape[-2]} rows: shapes "
             f"{x.shape} and {y.shape}",
@@ -93,7 +96,9 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     shape = x.shape[-(x.ndim - y.ndim) :]
     size = int(np.prod(shape))
     if x.size != size**2:
-        active().fail(ShapeError, "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+        raise active().error(
+            ShapeError, "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
+        )
     return np.reshape(solve(np.reshape(x, (size, size)), np.ravel(y)), shape)
 
 
@@ -142,10 +147,10 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if not compute_uv:
         return s
     if full_matrices and x.shape[-1] != x.shape[-2]:
-        active().fail(
+        raise active().error(
             UnsupportedError,
-            f"np.linalg.svd of shape {x.shape} with full_matrices=True: the vectors beyond the singular values are not unique "
-            "and have no derivative; pass full_matrices=False",
+            f"np.linalg.svd of shape {x.shape} with full_matrices=True: the vectors beyond the singular values are "
+            "not unique and have no derivative; pass full_matrices=False",
         )
     return numpy_linalg.SVDResult(u, s, vh)
 
@@ -158,8 +163,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     x = matrices("qr", a, square=False)
     rows, columns = x.shape[-2:]
     if mode not in ("reduced", "r", "complete") or (mode == "complete" and rows > columns):
-        active().fail(
-            UnsupportedError, f"np.linalg.qr of shape {x.shape} with mode={mode!r} is not followed; use mode='reduced' or 'r'"
+        raise active().error(
+            UnsupportedError,
+            f"np.linalg.qr of shape {x.shape} with mode={mode!r} is not followed; use mode='reduced' or 'r'",
         )
     if rows >= columns:
         q, r = factor("qr", x)
@@ -179,8 +185,10 @@ def _stopped(x: Any) -> Any:
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """The value comes from the singular values; the derivative, where the matrix has full rank, from the normal equations,
-    which are smooth also where singular values coincide."""
+    """The value comes from the singular values; the derivative, where the rank is full, from the normal equations.
+
+    Those are smooth also where singular values coincide.
+    """
     x = matrices("pinv", a, square=False)
     rows, columns = x.shape[-2:]
     if x.size == 0:
@@ -231,14 +239,18 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """By QR where the rank is full (a guarded decision), else by the pseudo-inverse."""
     x, y = matrices("lstsq", a, square=False), array(b)
     if x.ndim != 2 or y.ndim not in (1, 2):
-        active().fail(ShapeError, f"np.linalg.lstsq takes one matrix and one or more right sides, got {x.shape} and {y.shape}")
+        raise active().error(
+            ShapeError, f"np.linalg.lstsq takes one matrix and one or more right sides, got {x.shape} and {y.shape}"
+        )
     rows, columns = x.shape
     if y.shape[0] != rows:
-        active().fail(ShapeError, f"np.linalg.lstsq: Incompatible dimensions: {x.shape} and {y.shape}")
+        raise active().error(ShapeError, f"np.linalg.lstsq: Incompatible dimensions: {x.shape} and {y.shape}")
     dtype = linalg_dtype(x, y)
     x, right = x.astype(dtype, copy=False), (y[:, None] if y.ndim == 1 else y).astype(dtype, copy=False)
     s = svdvals(x)
-    bound = np.finfo(dtype).eps * max(rows, columns) if rcond is None else (np.finfo(dtype).eps if rcond == -1 else rcond)
+    bound = (
+        np.finfo(dtype).eps * max(rows, columns) if rcond is None else (np.finfo(dtype).eps if rcond == -1 else rcond)
+    )
     rank = int(np.sum(s > bound * s[0])) if s.size else 0
     solution = _least_squares(x, right, rank, bound)
     away = right - np.matmul(x, solution)
@@ -260,8 +272,6 @@ def _least_squares(x: Any, right: Any, rank: int, bound: Any) -> Any:
 def _triangular(r: Any, right: Any, trans: str) -> Any:
     trace, parts = contents(r, right)
     return new_array(trace, trace.apply("triangular_solve", *parts, lower=False, trans=trans))
-
-
 
 
 NO_RULE = "pullback has no rule for it yet; for symmetric or Hermitian matrices use np.linalg.eigh"

@@ -13,8 +13,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     a = array(x)
     a = a if a.dtype.kind in "fc" else a.astype(np.float64)
     if axis is None and (ord is None or (ord in ("f", "fro") and a.ndim == 2) or (ord == 2 and a.ndim == 1)):
-        result = _euclidean(a, tuple(range(a.ndim)), keepdims)
-        return result
+        return _euclidean(a, tuple(range(a.ndim)), keepdims)
     axes = _axes(a, axis)
     if len(axes) == 1:
         return _vector(a, ord, axes[0], keepdims)
@@ -77,7 +76,8 @@ def _matrix(a: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         result = (np.max if ord > 0 else np.min)(sums, axis=other, keepdims=True)
     elif ord in (2, -2, "nuc"):
         values = np.linalg.svd(np.moveaxis(a, axes, (-2, -1)), compute_uv=False)
-        reduced = {2: np.max, -2: np.min, "nuc": np.sum}[ord](values, axis=-1)
+        reducers: dict[Any, Any] = {2: np.max, -2: np.min, "nuc": np.sum}
+        reduced = reducers[ord](values, axis=-1)
         return np.expand_dims(reduced, tuple(sorted(axes))) if keepdims else reduced
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices.")
@@ -96,8 +96,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord, (-2, -1), keepdims)
-
-
 
 
 FUNCTIONS: dict[Any, Entry] = {

@@ -1,4 +1,4 @@
-"""Objects of the numpy module that are no functions: `r_`, `c_`, `mgrid`, `vectorize`, `random` and others, in a trace."""
+"""Objects of the numpy module that are no functions: `r_`, `mgrid`, `vectorize`, `random` and others."""
 
 import functools
 import sys
@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback.errors import UnsupportedError
 from pullback.tracer.array import TracedValue
-from pullback.tracer.functions import creation, shapes
-from pullback.tracer.functions.common import array
+from pullback.tracer.functions import views
+from pullback.tracer.functions.common import array, constant_array
 from pullback.tracer.functions.joining import C_, R_
 from pullback.tracer.location import is_internal_file
 from pullback.tracer.operands import holds_traced
@@ -29,8 +29,8 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         made = self._original[key]
         if isinstance(made, tuple | list):
-            return type(made)([creation.constant_array(np.array(m)) for m in made])
-        return creation.constant_array(np.array(made))
+            return type(made)([constant_array(np.array(m)) for m in made])
+        return constant_array(np.array(made))
 
 
 def ndenumerate(arr: Any) -> Any:
@@ -45,7 +45,7 @@ class _Broadcast:
     __slots__ = ("_arrays", "shape")
 
     def __init__(self, arrays: tuple[Any, ...]) -> None:
-        self._arrays = shapes.broadcast_arrays(*arrays)
+        self._arrays = views.broadcast_arrays(*arrays)
         self.shape: tuple[int, ...] = self._arrays[0].shape if arrays else ()
 
     @property
@@ -79,7 +79,10 @@ def _vectorized(original: Callable[..., Any]) -> Callable[..., Any]:
         if current() is None or not any(isinstance(v, TracedValue) or holds_traced(v) for v in values):
             return original(self, *args, **kwargs)
         if self.signature is not None:
-            active().fail(UnsupportedError, "np.vectorize with a signature is not followed; write the loop, or use matmul and axes")
+            raise active().error(
+                UnsupportedError,
+                "np.vectorize with a signature is not followed; write the loop, or use matmul and axes",
+            )
         return _elementwise(self, args, kwargs)
 
     return call
@@ -90,7 +93,7 @@ def _elementwise(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     listed = [*args, *[kwargs[k] for k in keys]]
     excluded = [k in self.excluded for k in [*range(len(args)), *keys]]
     varied = [k for k, out in enumerate(excluded) if not out]
-    arrays = shapes.broadcast_arrays(*[listed[k] for k in varied])
+    arrays = views.broadcast_arrays(*[listed[k] for k in varied])
     shape = arrays[0].shape
     results = []
     for index in np.ndindex(shape):
@@ -119,7 +122,7 @@ def _refused_random(name: str, original: Any) -> Any:
     """A random draw inside a trace would be the same in every call of the compiled function."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        active().fail(UnsupportedError, RANDOM_MESSAGE.format(name=name))
+        raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name=name))
 
     return wrapper(original, refuse)
 
@@ -139,14 +142,14 @@ def _seeded(name: str, original: Any) -> Any:
         seed = args[0] if args else kwargs.get("seed")
         inside = current() is not None and not is_internal_file(sys._getframe(1).f_code.co_filename)
         if inside and seed is None:
-            active().fail(UnsupportedError, RANDOM_MESSAGE.format(name=name))
+            raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name=name))
         return original(*args, **kwargs)
 
     return make
 
 
 def _random_replacements() -> list[tuple[Any, str, Any]]:
-    state = np.random.mtrand._rand  # type: ignore[attr-defined]
+    state = np.random.mtrand._rand
     rows = []
     for name in sorted(vars(np.random)):
         original = getattr(np.random, name)
@@ -163,7 +166,7 @@ REPLACEMENTS: list[tuple[Any, str, Any]] = [
     (np, "ogrid", Switch(np.ogrid, _Grid(np.ogrid))),
     (np, "ndenumerate", wrapper(np.ndenumerate, ndenumerate)),
     (np, "broadcast", wrapper(np.broadcast, broadcast)),
-    (np.lib.stride_tricks, "as_strided", wrapper(np.lib.stride_tricks.as_strided, shapes.as_strided)),
+    (np.lib.stride_tricks, "as_strided", wrapper(np.lib.stride_tricks.as_strided, views.as_strided)),
     (np.vectorize, "__call__", _vectorized(np.vectorize.__call__)),
     *_random_replacements(),
 ]

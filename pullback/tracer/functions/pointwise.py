@@ -1,6 +1,6 @@
 """Functions that work element by element without being ufuncs: where, clip, round, interp and their like."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,7 @@ def where(condition: Any, x: Any = NOVALUE, y: Any = NOVALUE, /) -> Any:
 
 
 def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType) -> list[Content]:
-    return [
-        np.asarray(o.number, dtype) if o.number is not None else cast(trace, o.content, dtype) for o in operands
-    ]
+    return [np.asarray(o.number, dtype) if o.number is not None else cast(trace, o.content, dtype) for o in operands]
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
@@ -59,7 +57,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
         pred = content_of(trace, condition)
         if dtype_of(pred) != BOOL:
-            trace.fail(TypeError, f"invalid entry in condlist: should be boolean ndarray, got {dtype_of(pred)}")
+            raise trace.error(TypeError, f"invalid entry in condlist: should be boolean ndarray, got {dtype_of(pred)}")
         result = _select(trace, pred, value, result)
     return finish(result)
 
@@ -72,7 +70,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         conditions.append(np.logical_not(_any_of(conditions)))
     elif len(funclist) != len(conditions):
         raise ValueError(
-            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected"
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
+            "expected"
         )
     result: Any = np.zeros_like(a)
     for condition, function in zip(conditions, funclist, strict=True):
@@ -141,7 +140,7 @@ def clip(
     has_low, has_high = given(low), given(high)
     operands = [operand(trace, x) for x in (a, *([low] if has_low else []), *([high] if has_high else []))]
     if dtype_of(operands[0].content).kind == "c":
-        trace.fail(UnsupportedError, "np.clip of complex numbers is not followed; clip their parts")
+        raise trace.error(UnsupportedError, "np.clip of complex numbers is not followed; clip their parts")
     asked = options.get("dtype")
     dtype = np.dtype(asked) if asked is not None else common_dtype(tuple([o.key for o in operands]))
     values = _converted(trace, operands, dtype)
@@ -150,7 +149,11 @@ def clip(
     if has_low and has_high and dtype != BOOL:
         result = trace.apply("clip", x, *bounds)
     elif has_low or has_high:
-        result = trace.apply("maximum" if has_low else "minimum", x, bounds[0]) if dtype == BOOL else _one_sided(trace, x, bounds[0], has_low)
+        result = (
+            trace.apply("maximum" if has_low else "minimum", x, bounds[0])
+            if dtype == BOOL
+            else _one_sided(trace, x, bounds[0], has_low)
+        )
     else:
         result = x
     return finish(result, out, "np.clip", options.get("casting", "same_kind"))
@@ -256,61 +259,6 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     return made
 
 
-# ------------------------------------------------------------------ tests
-
-
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    x, y = array(a), array(b)
-    near = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y)) if x.dtype != BOOL or y.dtype != BOOL else np.equal(x, y)
-    result = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
-    if equal_nan:
-        result = np.logical_or(result, np.logical_and(np.isnan(x), np.isnan(y)))
-    return result
-
-
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    """A Python bool, so a guarded decision."""
-    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
-
-
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    x, y = array(a1), array(a2)
-    if x.shape != y.shape:
-        return False
-    same = np.equal(x, y)
-    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
-        same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
-    return bool(np.all(same))
-
-
-def array_equiv(a1: Any, a2: Any) -> bool:
-    x, y = array(a1), array(a2)
-    try:
-        np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        return False
-    return bool(np.all(np.equal(x, y)))
-
-
-def iscomplex(x: Any) -> Any:
-    a = array(x)
-    return a.imag != 0 if a.dtype.kind == "c" else np.zeros_like(a, dtype=bool)
-
-
-def isreal(x: Any) -> Any:
-    a = array(x)
-    return a.imag == 0 if a.dtype.kind == "c" else np.ones_like(a, dtype=bool)
-
-
-def _signed_infinity(negative: bool) -> Callable[..., Any]:
-    def test(x: Any, out: Any = None) -> Any:
-        a = array(x)
-        sign = np.signbit(a)
-        return np.logical_and(np.isinf(a), sign if negative else np.logical_not(sign), out=out)
-
-    return test
-
-
 # ------------------------------------------------------------------ interpolation
 
 
@@ -350,47 +298,6 @@ def _periodic(at: Any, knots: Any, values: Any, period: Any) -> tuple[Any, Any, 
     return at, wide_knots, np.concatenate([values[-1:], values, values[:1]])
 
 
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func1d` on each line in turn."""
-    x = array(arr)
-    number = axis_number(active(), axis, x.ndim)
-    lines = np.moveaxis(x, number, -1)
-    outer_shape = lines.shape[:-1]
-    results = [array(func1d(lines[index], *args, **kwargs)) for index in np.ndindex(*outer_shape)]
-    if not results:
-        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    inner_ndim = results[0].ndim
-    stacked = np.reshape(np.stack(results), outer_shape + results[0].shape)
-    at = list(range(len(outer_shape), len(outer_shape) + inner_ndim))
-    return np.moveaxis(stacked, at, range(number, number + inner_ndim)).copy()
-
-
-def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    x = array(a)
-    for axis in np.atleast_1d(np.asarray(axes)).tolist():
-        number = axis_number(active(), axis, x.ndim)
-        result = array(func(x, number))
-        x = result if result.ndim == x.ndim else np.expand_dims(result, number)
-        if x.ndim != array(a).ndim:
-            raise ValueError("function is not returning an array of the correct shape")
-    return x
-
-
-def ix_(*args: Any) -> Any:
-    ndim = len(args)
-    made = []
-    for k, sequence in enumerate(args):
-        x = array(sequence)
-        if x.ndim != 1:
-            raise ValueError("Cross index must be 1 dimensional")
-        if x.dtype == BOOL:
-            (x,) = np.nonzero(x)
-        made.append(np.reshape(x, (1,) * k + (x.size,) + (1,) * (ndim - k - 1)))
-    return tuple(made)
-
-
-
-
 FUNCTIONS: dict[Any, Entry] = {
     np.where: Entry(where),
     np.select: Entry(select),
@@ -404,16 +311,5 @@ FUNCTIONS: dict[Any, Entry] = {
     np.sinc: Entry(sinc),
     np.angle: Entry(angle),
     np.unwrap: Entry(unwrap),
-    np.isclose: Entry(isclose),
-    np.allclose: Entry(allclose),
-    np.array_equal: Entry(array_equal),
-    np.array_equiv: Entry(array_equiv),
-    np.iscomplex: Entry(iscomplex),
-    np.isreal: Entry(isreal),
-    np.isposinf: Entry(_signed_infinity(False)),
-    np.isneginf: Entry(_signed_infinity(True)),
     np.interp: Entry(interp),
-    np.apply_along_axis: Entry(apply_along_axis, False),
-    np.apply_over_axes: Entry(apply_over_axes, False),
-    np.ix_: Entry(ix_),
 }

@@ -13,7 +13,7 @@ from pullback.tracer.dtypes import ufunc_types
 from pullback.tracer.functions.common import array, axis_number, contents, finish
 from pullback.tracer.functions.contract import contract
 from pullback.tracer.operands import operand
-from pullback.tracer.trace import Content, Trace, active, shape_of
+from pullback.tracer.trace import Content, Trace, active
 
 
 def _product_dtype(x: Any, y: Any) -> DType:
@@ -29,7 +29,7 @@ def _two(a: Any, b: Any) -> tuple[TracedValue, TracedValue, DType, Trace, Conten
 
 def _mismatch(trace: Trace, name: str, x: Shape, y: Shape, i: int, j: int) -> None:
     if x[i] != y[j]:
-        trace.fail(
+        raise trace.error(
             ShapeError,
             f"np.{name}: shapes {x} and {y} not aligned: {x[i]} (dim {i % len(x)}) != {y[j]} (dim {j % len(y)})",
         )
@@ -46,16 +46,17 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, axis: Any 
     """Matrices in the last two axes, the others run along."""
     x, y, dtype, trace, lhs, rhs = _two(x1, x2)
     if x.ndim == 0 or y.ndim == 0:
-        trace.fail(
-            ShapeError, "matmul: Input operand 1 does not have enough dimensions (has 0, gufunc core with signature "
+        raise trace.error(
+            ShapeError,
+            "matmul: operand 1 does not have enough dimensions (has 0, gufunc core with signature "
             "(n?,k),(k,m?)->(n?,m?) requires 1)",
         )
     i, j = x.ndim - 1, max(y.ndim - 2, 0)
     if x.shape[i] != y.shape[j]:
-        trace.fail(
+        raise trace.error(
             ShapeError,
-            f"matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature (n?,k),(k,m?)->(n?,m?) "
-            f"(size {y.shape[j]} is different from {x.shape[i]}): shapes {x.shape} and {y.shape}",
+            "matmul: operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+            f"(n?,k),(k,m?)->(n?,m?) (size {y.shape[j]} is different from {x.shape[i]}): shapes {x.shape} and {y.shape}",
         )
     batch = max(x.ndim - 2, y.ndim - 2, 0)
     xs = [f"b{k}" for k in range(batch - max(x.ndim - 2, 0), batch)] + (["n"] if x.ndim > 1 else []) + ["k"]
@@ -77,26 +78,28 @@ def _check_batch(trace: Trace, name: str, x: Shape, y: Shape) -> None:
     try:
         np.broadcast_shapes(x, y)
     except ValueError:
-        trace.fail(ShapeError, f"np.{name}: leading axes {x} and {y} could not be broadcast together")
+        raise trace.error(ShapeError, f"np.{name}: leading axes {x} and {y} could not be broadcast together") from None
 
 
 def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **options: Any) -> Any:
     """The sum of conj(x1) * x2 over one axis."""
     x, y = array(x1), array(x2)
     if x.ndim == 0 or y.ndim == 0:
-        active().fail(ShapeError, "vecdot: an operand does not have enough dimensions (has 0, requires 1)")
+        raise active().error(ShapeError, "vecdot: an operand does not have enough dimensions (has 0, requires 1)")
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     _check_vectors("vecdot", x.shape, y.shape, -1, -1)
     trace, (lhs, rhs) = contents(_conjugate(x), y)
     ndim = max(x.ndim, y.ndim)
     every = _labels(ndim, 0)
     dtype = _asked(_product_dtype(x, y), options)
-    return _finished(contract(trace, lhs, rhs, every[ndim - x.ndim :], every[ndim - y.ndim :], every[:-1], dtype), out, "np.vecdot")
+    return _finished(
+        contract(trace, lhs, rhs, every[ndim - x.ndim :], every[ndim - y.ndim :], every[:-1], dtype), out, "np.vecdot"
+    )
 
 
 def _check_vectors(name: str, x: Shape, y: Shape, i: int, j: int) -> None:
     if x[i] != y[j]:
-        active().fail(
+        raise active().error(
             ShapeError,
             f"{name}: Input operand 1 has a mismatch in its core dimension (size {y[j]} is different from {x[i]}): "
             f"shapes {x} and {y}",
@@ -157,7 +160,9 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 def linalg_outer(x1: Any, x2: Any, /) -> Any:
     x, y = array(x1), array(x2)
     if x.ndim != 1 or y.ndim != 1:
-        active().fail(ShapeError, f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
+        raise active().error(
+            ShapeError, f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}."
+        )
     return outer(x, y)
 
 
@@ -169,12 +174,14 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         count = operator.index(axes)
         first, second = list(range(x.ndim - count, x.ndim)), list(range(count))
     if len(first) != len(second):
-        trace.fail(ShapeError, f"shape-mismatch for sum: {len(first)} axes of the first operand, {len(second)} of the second")
+        raise trace.error(
+            ShapeError, f"shape-mismatch for sum: {len(first)} axes of the first operand, {len(second)} of the second"
+        )
     xs, ys = _labels(x.ndim, 0), _labels(y.ndim, x.ndim)
     for i, j in zip(first, second, strict=True):
         i, j = axis_number(trace, i, x.ndim), axis_number(trace, j, y.ndim)
         if x.shape[i] != y.shape[j]:
-            trace.fail(ShapeError, f"shape-mismatch for sum: axis {i} of {x.shape} and axis {j} of {y.shape}")
+            raise trace.error(ShapeError, f"shape-mismatch for sum: axis {i} of {x.shape} and axis {j} of {y.shape}")
         ys[j] = xs[i]
     summed = {ys[axis_number(trace, j, y.ndim)] for j in second}
     wanted = [k for k in xs if k not in summed] + [k for k in ys if k not in summed]
@@ -196,7 +203,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         axisa = axisb = axisc = axis
     x, y = np.moveaxis(array(a), axisa, -1), np.moveaxis(array(b), axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        active().fail(
+        raise active().error(
             ShapeError, f"incompatible dimensions for cross product (dimension must be 2 or 3): {x.shape} and {y.shape}"
         )
     flat = x.shape[-1] == 2 and y.shape[-1] == 2
@@ -213,8 +220,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 def _minus(p: Any, q: Any, r: Any, s: Any) -> Any:
     """p*q - r*s, where a missing factor is 0."""
-    left = None if p is None or q is None else p * q
-    right = None if r is None or s is None else r * s
+    left: Any = None if p is None or q is None else p * q
+    right: Any = None if r is None or s is None else r * s
     if left is None:
         return -right
     return left if right is None else left - right
@@ -223,8 +230,9 @@ def _minus(p: Any, q: Any, r: Any, s: Any) -> Any:
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x, y = array(x1), array(x2)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        active().fail(
-            ShapeError, f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {x.shape[axis]} and "
+        raise active().error(
+            ShapeError,
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {x.shape[axis]} and "
             f"{y.shape[axis]} dimensional instead.",
         )
     return cross(x, y, axis=axis)
@@ -235,7 +243,7 @@ def matrix_power(a: Any, n: Any) -> Any:
     x, trace = array(a), active()
     power = operator.index(n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        trace.fail(ShapeError, f"Last 2 dimensions of the array must be square, got shape {x.shape}")
+        raise trace.error(ShapeError, f"Last 2 dimensions of the array must be square, got shape {x.shape}")
     if power == 0:
         return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
     if power < 0:
@@ -273,9 +281,7 @@ def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            options = {
-                k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)
-            }
+            options = {k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)}
             where[i, j] = min(options, key=options.__getitem__)
             cost[i, j] = options[where[i, j]]
     return where
@@ -295,8 +301,6 @@ def trace_(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 
 def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return trace_(x, offset, -2, -1, dtype)
-
-
 
 
 FUNCTIONS: dict[Any, Entry] = {

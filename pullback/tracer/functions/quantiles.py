@@ -199,9 +199,7 @@ def _family(percent: bool, skip_nan: bool) -> Callable[..., Any]:
 
 
 def _middle(skip_nan: bool) -> Callable[..., Any]:
-    def median(
-        a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-    ) -> Any:
+    def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
         x = array(a)
         lines, axes = _lines_first(x, axis)
         if skip_nan and x.dtype.kind == "f":

@@ -10,9 +10,6 @@ from pullback.ir.types import BOOL, I64, DType
 from pullback.tracer.array import new_scalar
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import sum_dtype
-from pullback.tracer.operands import broadcast, cast
-from pullback.tracer.steps import reshape_content
-from pullback.tracer.trace import Content, Trace, dtype_of, shape_of
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
@@ -27,6 +24,9 @@ from pullback.tracer.functions.common import (
     reduce,
     size_over,
 )
+from pullback.tracer.operands import broadcast, cast
+from pullback.tracer.steps import reshape_content
+from pullback.tracer.trace import Content, Trace, dtype_of, shape_of
 
 
 def _keep(keepdims: Any) -> bool:
@@ -76,12 +76,15 @@ def _extremum(op_name: str, combine: str, word: str) -> Callable[..., Any]:
     ) -> Any:
         trace, (x,) = contents(a)
         if dtype_of(x).kind == "c":
-            trace.fail(UnsupportedError, f"np.{op_name} of complex numbers is not followed; compare np.abs or a part")
+            raise trace.error(
+                UnsupportedError, f"np.{op_name} of complex numbers is not followed; compare np.abs or a part"
+            )
         axes = axis_numbers(trace, axis, len(shape_of(x)))
         if given(where) and where is not True:
             if not given(initial):
-                trace.fail(
-                    ValueError, f"reduction operation '{combine}' does not have an identity, so to use a where mask one "
+                raise trace.error(
+                    ValueError,
+                    f"reduction operation '{combine}' does not have an identity, so to use a where mask one "
                     "has to specify 'initial'",
                 )
             x = masked(trace, x, where, _worst(dtype_of(x), op_name == "max"))
@@ -105,7 +108,7 @@ def extremum_of(
     shape = shape_of(x)
     if axes and size_over(shape, axes) == 0:
         if not empty_allowed:
-            trace.fail(ShapeError, f"zero-size array to reduction operation {combine} which has no identity")
+            raise trace.error(ShapeError, f"zero-size array to reduction operation {combine} which has no identity")
         result_shape = tuple([1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes])
         return np.full(result_shape, _worst(dtype_of(x), name == "max"), dtype_of(x))
     return reduce(trace, name, x, axes, keepdims, ties=trace.ties) if axes else x
@@ -177,9 +180,9 @@ def place_of(trace: Trace, name: str, x: Content, axis: Any, keepdims: bool) -> 
 
 def _arg(trace: Trace, name: str, x: Content, axis: int) -> Content:
     if shape_of(x)[axis] == 0:
-        trace.fail(ShapeError, f"attempt to get {name} of an empty sequence")
+        raise trace.error(ShapeError, f"attempt to get {name} of an empty sequence")
     if dtype_of(x).kind == "c":
-        trace.fail(UnsupportedError, f"np.{name} of complex numbers is not followed; compare np.abs or a part")
+        raise trace.error(UnsupportedError, f"np.{name} of complex numbers is not followed; compare np.abs or a part")
     return trace.apply(name, x, axis=axis)
 
 

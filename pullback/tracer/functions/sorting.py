@@ -18,7 +18,7 @@ from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 def _check_kind(a: Any, order: Any) -> None:
     if order is not None:
-        active().fail(UnsupportedError, "np.sort: order= is for structured arrays, which are not followed")
+        raise active().error(UnsupportedError, "np.sort: order= is for structured arrays, which are not followed")
 
 
 def _ordered(trace: Trace, x: Content, axis: int, *others: Content) -> tuple[Content, ...]:
@@ -70,7 +70,7 @@ def _check_kth(a: Any, kth: Any, axis: Any) -> None:
     n = x.size if axis is None else x.shape[axis_number(trace, axis, x.ndim)]
     for k in np.atleast_1d(static_array(trace, kth, "np.partition: kth")).tolist():
         if not -n <= operator.index(k) < n:
-            trace.fail(ValueError, f"kth(={k}) out of bounds ({n})")
+            raise trace.error(ValueError, f"kth(={k}) out of bounds ({n})")
 
 
 def lexsort(keys: Any, axis: Any = -1) -> Any:
@@ -167,8 +167,10 @@ def _by_value(function: Any) -> Any:
         fixed = [_decided(trace, function, a) for a in args]
         result = function(*fixed, **kwargs)
         if isinstance(result, tuple):
-            return type(result)(*[new_array(trace, np.array(r)) for r in result]) if hasattr(result, "_fields") else tuple(
-                [new_array(trace, np.array(r)) for r in result]
+            return (
+                type(result)(*[new_array(trace, np.array(r)) for r in result])
+                if hasattr(result, "_fields")
+                else tuple([new_array(trace, np.array(r)) for r in result])
             )
         return new_array(trace, np.array(result))
 
@@ -181,7 +183,7 @@ def _decided(trace: Trace, function: Any, a: Any) -> Any:
     x = array(a)
     content = content_of(trace, x)
     if x.dtype.kind not in "biu" and not isinstance(content, np.ndarray) and content not in trace.settled:
-        trace.fail(
+        raise trace.error(
             UnsupportedError,
             f"np.{function.__name__} of traced numbers has a result whose length depends on them, and no gradient; "
             "use np.sort, or apply it to values that depend on no argument",
@@ -198,12 +200,16 @@ def unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
     if plain:
         return _by_value(np.unique)(x, *args, **kwargs)
     if args or {k for k, v in kwargs.items() if v and k not in ("equal_nan", "sorted")}:
-        trace.fail(UnsupportedError, "np.unique of traced numbers is followed without return_* and axis arguments only")
+        raise trace.error(
+            UnsupportedError, "np.unique of traced numbers is followed without return_* and axis arguments only"
+        )
     ordered = sort(np.ravel(x))
     fresh = np.concatenate([np.ones(min(ordered.size, 1), bool), np.not_equal(ordered[1:], ordered[:-1])])
     if kwargs.get("equal_nan", True):
         nan = np.isnan(ordered)
-        fresh = np.logical_and(fresh, np.logical_not(np.concatenate([np.zeros(min(ordered.size, 1), bool), nan[1:] & nan[:-1]])))
+        fresh = np.logical_and(
+            fresh, np.logical_not(np.concatenate([np.zeros(min(ordered.size, 1), bool), nan[1:] & nan[:-1]]))
+        )
     return ordered[decide_array(trace, content_of(trace, fresh))]
 
 
@@ -213,8 +219,6 @@ def isin(
     x, others = array(element), np.ravel(array(test_elements))
     found = np.any(np.equal(x[..., None], others), axis=-1)
     return np.logical_not(found) if invert else found
-
-
 
 
 FUNCTIONS: dict[Any, Entry] = {

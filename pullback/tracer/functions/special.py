@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from pullback.tracer.functions import bessel, inverses
 from pullback.tracer.functions.elementwise import direct
 from pullback.tracer.trace import Content
 from pullback.tracer.ufuncs import Call, Rule
@@ -101,6 +102,12 @@ def _psi_family(call: Call) -> Content:
     return call.op("digamma", call.wide(0))
 
 
+def _loggamma(call: Call) -> Content:
+    """NaN below 0: there the logarithm is complex."""
+    (x,) = call.wides()
+    return call.op("select", call.op("less", x, call.number(0.0)), call.number(math.nan), call.op("lgamma", x))
+
+
 def _gamma(call: Call) -> Content:
     """exp(lgamma) with the sign of gamma, which alternates between the negative integers; a pole at 0 and below."""
     (x,) = call.wides()
@@ -151,10 +158,12 @@ def _sindg(name: str) -> Rule:
 
 
 RULES: dict[Any, Rule] = {
+    **bessel.RULES,
+    **inverses.RULES,
     "erf": direct("erf"),
     "erfc": direct("erfc"),
     "gammaln": direct("lgamma"),
-    "loggamma": direct("lgamma"),
+    "loggamma": _loggamma,
     "psi": _psi_family,
     "digamma": _psi_family,
     "gamma": _gamma,

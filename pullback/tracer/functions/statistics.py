@@ -110,9 +110,7 @@ var = _spread(False)
 std = _spread(True)
 
 
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOVALUE
-) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOVALUE) -> Any:
     x = array(a)
     keeps = _keep(keepdims)
     if weights is None:
@@ -149,7 +147,11 @@ def _without_nan(a: Any, fallback: Any) -> tuple[Any, Any]:
         return x, None
     present = np.logical_not(np.isnan(x))
     trace, (pred, content) = contents(present, x)
-    other = trace.full(x.dtype, x.shape, fallback) if not isinstance(content, np.ndarray) else np.full(x.shape, fallback, x.dtype)
+    other = (
+        trace.full(x.dtype, x.shape, fallback)
+        if not isinstance(content, np.ndarray)
+        else np.full(x.shape, fallback, x.dtype)
+    )
     return finish(trace.apply("select", pred, content, other)), present
 
 
@@ -186,7 +188,11 @@ def _nan_extremum(function: Callable[..., Any], far: float) -> Callable[..., Any
         result = function(filled, axis, None, keepdims, initial, where)
         if present is not None:
             any_left = np.any(_both(where, present), axis=axis, keepdims=_keep(keepdims))
-            result = np.where(any_left, result, np.asarray(np.nan).astype(result.dtype)[()]) if not given(initial) else result
+            result = (
+                np.where(any_left, result, np.asarray(np.nan).astype(result.dtype)[()])
+                if not given(initial)
+                else result
+            )
         return result if out is None else finish(contents(result)[1][0], out, "np.nanmax")
 
     return extremum
@@ -321,7 +327,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     x = np.ravel(array(a))
     if isinstance(bins, str):
         trace = contents(x)[0]
-        trace.fail(UnsupportedError, f"np.histogram: bins={bins!r} chooses their number from the data; give a number or edges")
+        raise trace.error(
+            UnsupportedError, f"np.histogram: bins={bins!r} chooses their number from the data; give a number or edges"
+        )
     if np.ndim(bins):
         return array(bins)
     low, high = (np.min(x), np.max(x)) if range is None else range
@@ -339,8 +347,6 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     bars = np.zeros_like(w, shape=(count,))
     np.add.at(bars, index, w)
     return bars
-
-
 
 
 FUNCTIONS: dict[Any, Entry] = {

@@ -6,44 +6,58 @@ import numpy as np
 
 from pullback.tracer.dispatch import Dispatch, Entry, Refused, Tables
 from pullback.tracer.functions import (
+    applying,
+    comparison,
     creation,
     differences,
     einsum,
     elementwise,
+    facts,
     fourier,
     indexing,
     joining,
     linalg,
     norms,
     objects,
+    padding,
     pointwise,
+    polynomial,
     products,
     quantiles,
+    ranges,
     reductions,
     shapes,
     sorting,
     special,
     statistics,
     ufunc_methods,
+    views,
 )
 from pullback.tracer.patching import Patcher, wrappers
 
 MODULES = (
+    applying,
+    comparison,
     creation,
     differences,
     einsum,
+    facts,
     fourier,
     indexing,
     joining,
     linalg,
     norms,
+    padding,
     pointwise,
+    polynomial,
     products,
     quantiles,
+    ranges,
     reductions,
     shapes,
     sorting,
     statistics,
+    views,
 )
 
 

@@ -48,7 +48,7 @@ def reduce(
     options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
     if where is not True:
         options["where"] = where
-    if ufunc in REDUCTIONS and dtype is None or ufunc in (np.add, np.multiply):
+    if (ufunc in REDUCTIONS and dtype is None) or ufunc in (np.add, np.multiply):
         if initial is not NOVALUE and ufunc not in (np.logical_and, np.logical_or):
             options["initial"] = initial
         if ufunc in (np.add, np.multiply) and dtype is not None:
@@ -81,14 +81,18 @@ def _logsumexp(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def _folded(ufunc: np.ufunc, x: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, where: Any) -> Any:
     """From left to right, one call for each element of the reduced axes."""
     if where is not True:
-        active().fail(UnsupportedError, f"np.{ufunc.__name__}.reduce: where= is not followed; use np.where before it")
+        raise active().error(
+            UnsupportedError, f"np.{ufunc.__name__}.reduce: where= is not followed; use np.where before it"
+        )
     kept = [k for k in range(x.ndim) if k not in axes]
     lines = np.reshape(np.transpose(x, (*axes, *kept)), (-1, *[x.shape[k] for k in kept]))
     count = lines.shape[0]
     total: Any = initial if given(initial) else None
     if total is None and count == 0:
         if ufunc.identity is None:
-            active().fail(ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+            raise active().error(
+                ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+            )
         total = np.zeros_like(lines, shape=lines.shape[1:]) + ufunc.identity
     for k in range(count):
         total = lines[k] if total is None else ufunc(total, lines[k])
@@ -126,7 +130,7 @@ def reduceat(ufunc: np.ufunc, array_: Any, indices: Any, axis: Any = 0, dtype: A
     rows = []
     for start, stop in zip(marks, [*marks[1:], n], strict=True):
         if not 0 <= start < n:
-            trace.fail(IndexError, f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
+            raise trace.error(IndexError, f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
         piece = x[(*lead, slice(start, max(stop, start + 1)))]
         rows.append(reduce(ufunc, piece, number, dtype))
     result = np.stack(rows, axis=number)
@@ -142,7 +146,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """Unbuffered: repeated indices take part again and again."""
     trace = active()
     if not isinstance(a, TracedArray):
-        trace.fail(UnsupportedError, plain_out(f"np.{ufunc.__name__}.at", a))
+        raise trace.error(UnsupportedError, plain_out(f"np.{ufunc.__name__}.at", a))
     if ufunc in (np.add, np.subtract) and a.dtype.kind != "b":
         add_at(trace, a, indices, b, negate=ufunc is np.subtract)
     else:

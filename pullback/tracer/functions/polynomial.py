@@ -1,0 +1,83 @@
+"""Polynomials by coefficients, the highest power first."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import UnsupportedError
+from pullback.tracer.dispatch import Entry
+from pullback.tracer.functions.common import array, const
+from pullback.tracer.functions.differences import convolve
+from pullback.tracer.functions.padding import pad
+from pullback.tracer.trace import active
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """Horner's rule, the highest power first."""
+    coefficients, at = array(p), array(x)
+    total: Any = np.zeros_like(at)
+    for k in range(coefficients.shape[0]):
+        total = total * at + coefficients[k]
+    return total
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    x = array(p)
+    for _ in range(operator.index(m)):
+        n = x.size - 1
+        x = x[:-1] * const(np.arange(n, 0, -1))
+    return x
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    x = array(p)
+    order = operator.index(m)
+    given = [0.0] * order if k is None else (list(array(k)) if np.ndim(k) else [k] * order)
+    for constant in given[:order]:
+        scaled = x / const(np.arange(x.size, 0, -1))
+        x = np.concatenate([scaled, np.reshape(array(constant), (1,)).astype(scaled.dtype)])
+    return x
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+    """Both coefficient vectors with zeros in front to the longer length."""
+    x, y = np.atleast_1d(array(a1)), np.atleast_1d(array(a2))
+    n = max(x.size, y.size)
+    return pad(x, (n - x.size, 0)), pad(y, (n - y.size, 0))
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    x, y = _aligned(a1, a2)
+    return x + y
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    x, y = _aligned(a1, a2)
+    return x - y
+
+
+def polymul(a1: Any, a2: Any) -> Any:
+    return convolve(np.atleast_1d(array(a1)), np.atleast_1d(array(a2)))
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with these roots."""
+    roots = np.atleast_1d(array(seq_of_zeros))
+    if roots.ndim != 1:
+        raise active().error(UnsupportedError, "np.poly of a matrix needs its eigenvalues; pass np.linalg.eigvals(a)")
+    result: Any = const(np.ones(1))
+    for k in range(roots.size):
+        result = convolve(result, np.stack([const(np.ones((), roots.dtype)), -roots[k]]))
+    return result
+
+
+FUNCTIONS: dict[Any, Entry] = {
+    np.polyval: Entry(polyval),
+    np.polyder: Entry(polyder),
+    np.polyint: Entry(polyint),
+    np.polyadd: Entry(polyadd),
+    np.polysub: Entry(polysub),
+    np.polymul: Entry(polymul),
+    np.poly: Entry(poly),
+}
