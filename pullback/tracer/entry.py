@@ -121,7 +121,7 @@ def trace(
     with running(state), PATCHER.active(environment.namespaces), environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
-        result = fn(*args, **kwargs)
+        result = PATCHER.traced(fn)(*args, **kwargs)
         out_leaves, out_tree = flatten(result)
         state.place = _source(fn)
         outputs, results = _outputs(state, out_leaves)

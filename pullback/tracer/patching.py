@@ -10,10 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from pullback.tracer.location import is_internal_file
 from pullback.tracer.trace import current
+
+Row = tuple[Any, str, Any]  # owner, attribute, replacement
+Finder = tuple[str, Callable[[ModuleType], list[Row]]]  # module name, what to replace once it is loaded
 
 
 def wrapper(original: Any, traced: Callable[..., Any]) -> Any:
@@ -25,6 +29,7 @@ def wrapper(original: Any, traced: Callable[..., Any]) -> Any:
             return original(*args, **kwargs)
         return traced(*args, **kwargs)
 
+    call.traced = traced  # type: ignore[attr-defined]
     return call
 
 
@@ -52,10 +57,12 @@ class Patcher:
     """Replaces attributes of namespaces, counted: put back when nobody needs them any more.
 
     fixed : (namespace, name, replacement) of what is always replaced
+    finders : for modules that the user may have imported or not, what to replace in them
     """
 
-    def __init__(self, fixed: Iterable[tuple[Any, str, Any]]) -> None:
+    def __init__(self, fixed: Iterable[Row], finders: Iterable[Finder] = ()) -> None:
         self._lock = threading.RLock()
+        self._finders = list(finders)
         self._fixed = tuple(fixed)
         self._by_id = {id(getattr(owner, name)): new for owner, name, new in self._fixed}
         self._originals = [(owner, name, getattr(owner, name), new) for owner, name, new in self._fixed]
@@ -69,7 +76,8 @@ class Patcher:
         with self._lock:
             self._count += 1
             if self._count == 1:
-                for owner, name, new in self._fixed:
+                self._find_optional()
+                for owner, name, _, new in self._originals:
                     setattr(owner, name, new)
             for space in taken:
                 self._enter(space)
@@ -83,6 +91,23 @@ class Patcher:
                 if self._count == 0:
                     for owner, name, original, _ in self._originals:
                         setattr(owner, name, original)
+
+    def traced(self, fn: Any) -> Any:
+        """What stands for `fn` inside a trace, where it is one of the replaced functions itself."""
+        return getattr(self._by_id.get(id(fn)), "traced", fn)
+
+    def _find_optional(self) -> None:
+        """Take in the modules that have been imported since."""
+        for finder in list(self._finders):
+            module = sys.modules.get(finder[0])
+            if module is None:
+                continue
+            self._finders.remove(finder)
+            for owner, name, traced in finder[1](module):
+                original = getattr(owner, name)
+                new = wrapper(original, traced)
+                self._by_id[id(original)] = new
+                self._originals.append((owner, name, original, new))
 
     def _enter(self, space: dict[str, Any]) -> None:
         known = self._spaces.get(id(space))

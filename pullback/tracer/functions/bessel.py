@@ -1,11 +1,12 @@
 """Bessel functions of orders 0 and 1.
 
-Modified ones (`i0`, `i1`) are series. Up to |x| = 20 the power series in x**2 / 4 (all terms positive, so no cancellation, and even or odd exactly, so smooth
-at 0); beyond, Hankel's asymptotic series, whose smallest term is then below 1e-17.
+Modified ones (`i0`, `i1`) are series. Up to |x| = 20 the power series in x**2 / 4 (all terms positive, so no
+cancellation, and even or odd exactly, so smooth at 0); beyond, Hankel's asymptotic series, whose smallest term is then
+below 1e-17.
 
 The others are Bessel's integrals up to |x| = 25, J_2k(x) = mean of cos(2k t) cos(x sin t), by the midpoint rule, which
-converges faster than any power (the error is J_144); beyond, Hankel's series again. Y_0 is Neumann's series of the J_2k,
-summed into the weights of the same rule. Sums of smooth terms, so derivatives of every order come out right.
+converges faster than any power (the error is J_144); beyond, Hankel's series again. Y_0 is Neumann's series of the
+J_2k, summed into the weights of the same rule. Sums of smooth terms, so derivatives of every order come out right.
 """
 
 import math

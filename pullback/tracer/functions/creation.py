@@ -297,6 +297,40 @@ FUNCTIONS: dict[Any, Entry] = {
     np.vander: Entry(vander),
 }
 
+
+def _constant_maker(name: str) -> Any:
+    """Functions that make arrays of fixed numbers: index sets and windows."""
+    original = getattr(np, name)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        return tuple([constant_array(m) for m in made]) if isinstance(made, tuple) else constant_array(made)
+
+    return make
+
+
+def kaiser(M: Any, beta: Any) -> Any:
+    """Followed in `beta`."""
+    count = operator.index(M)
+    if count == 1:
+        return ones(1)
+    half = (count - 1) / 2.0
+    shape = np.sqrt(1 - ((np.arange(count) - half) / half) ** 2)
+    b = array(beta) * 1.0
+    return np.i0(b * constant_array(shape)) / np.i0(b)
+
+
+CONSTANT_MAKERS = (
+    "bartlett",
+    "blackman",
+    "hamming",
+    "hanning",
+    "diag_indices",
+    "tril_indices",
+    "triu_indices",
+    "mask_indices",
+)
+
 # What is replaced in the numpy module (and under these names in the user's own) while a trace runs.
 CREATORS: dict[str, Any] = {
     "array": make_array,
@@ -326,4 +360,6 @@ CREATORS: dict[str, Any] = {
     "fromfunction": fromfunction,
     "fromiter": fromiter,
     "meshgrid": meshgrid,
+    "kaiser": kaiser,
+    **{name: _constant_maker(name) for name in CONSTANT_MAKERS},
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL
+from pullback.tracer.convert import decide_array
 from pullback.tracer.trace import Content
 from pullback.tracer.ufuncs import Call, Rule
 
@@ -164,6 +165,33 @@ def _ldexp(call: Call) -> Content:
         power = call.op("exp2", call.op("cast", part, dtype=call.result_dtype))
         x = call.op("mul", x, power)
     return x
+
+
+def _frexp(call: Call) -> tuple[Content, ...]:
+    """x = mantissa * 2**exponent with 1/2 <= |mantissa| < 1; the exponent is a step.
+
+    The logarithm may round across a power of two; one comparison puts that right.
+    """
+    (x,) = call.wides()
+    f = call.op
+    plain = f("bitwise_and", f("isfinite", x), f("not_equal", x, call.number(0.0)))
+    safe = f("select", plain, x, call.number(0.75))
+    exponent = f("add", f("floor", f("log2", f("abs", safe))), call.number(1.0))
+    half = f("floor", f("mul", exponent, call.number(0.5)))
+    scale = [f("exp2", f("neg", part)) for part in (half, f("sub", exponent, half))]
+    mantissa = f("mul", f("mul", safe, scale[0]), scale[1])
+    size = f("abs", mantissa)
+    high, low = f("greater_equal", size, call.number(1.0)), f("less", size, call.number(0.5))
+    shift = f("select", high, call.number(1.0), f("select", low, call.number(-1.0), call.number(0.0)))
+    mantissa = f("mul", mantissa, f("exp2", f("neg", shift)))
+    number = f("select", plain, f("add", exponent, shift), call.number(0.0))
+    return f("select", plain, mantissa, x), f("cast", number, dtype=call.types[2])
+
+
+def _decided(call: Call) -> Content:
+    """Number theory on integers: the operands are guarded, the result is a constant."""
+    fixed = [decide_array(call.trace, c) for c in call.contents]
+    return np.broadcast_to(np.asarray(call.ufunc(*fixed)), call.shape).copy()
 
 
 def _spacing(call: Call) -> Content:
@@ -322,4 +350,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.left_shift: direct("left_shift"),
     np.right_shift: direct("right_shift"),
     np.bitwise_count: _bitwise_count,
+    np.frexp: _frexp,
+    np.gcd: _decided,
+    np.lcm: _decided,
 }

@@ -10,6 +10,7 @@ from pullback.ir.types import BOOL, DType
 from pullback.tracer.array import TracedArray, TracedValue
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import common_dtype
+from pullback.tracer.functions import bessel
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
@@ -22,6 +23,7 @@ from pullback.tracer.functions.common import (
 )
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
+from pullback.tracer.ufuncs import Call
 
 
 def _select(trace: Trace, condition: Content, x: Content, y: Content) -> Content:
@@ -229,6 +231,17 @@ def sinc(x: Any) -> Any:
     return np.where(zero, near, np.sin(safe) / safe).astype(a.dtype, copy=False)
 
 
+def i0(x: Any) -> Any:
+    """The modified Bessel function, by the rule of scipy.special's ufunc of that name."""
+    a = array(x)
+    a = a if a.dtype.kind == "f" else a.astype(np.float64)
+    trace, (content,) = contents(a)
+    call = Call(trace, np.positive, [Operand(content, a.dtype)], [content], (a.dtype, a.dtype), a.shape)
+    result = bessel.RULES["i0"](call)
+    assert not isinstance(result, tuple)
+    return finish(result)
+
+
 def angle(z: Any, deg: bool = False) -> Any:
     x = array(z)
     real, imag = (x.real, x.imag) if x.dtype.kind == "c" else (x, np.zeros_like(x))
@@ -310,6 +323,7 @@ FUNCTIONS: dict[Any, Entry] = {
     np.fix: Entry(fix),
     np.sinc: Entry(sinc),
     np.angle: Entry(angle),
+    np.i0: Entry(i0),
     np.unwrap: Entry(unwrap),
     np.interp: Entry(interp),
 }

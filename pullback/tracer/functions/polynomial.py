@@ -72,6 +72,38 @@ def poly(seq_of_zeros: Any) -> Any:
     return result
 
 
+def polydiv(u: Any, v: Any) -> Any:
+    """Long division. How long the remainder is, is a guarded decision: leading terms that are nearly 0 are dropped."""
+    x, y = np.atleast_1d(array(u)) + 0.0, np.atleast_1d(array(v)) + 0.0
+    w = x[0] + y[0]
+    count = max(x.size - y.size + 1, 1)
+    quotient = const(np.zeros(count, w.dtype))
+    remainder = x.astype(w.dtype)
+    for k in range(x.size - y.size + 1):
+        factor = remainder[k] / y[0]
+        quotient[k] = factor
+        remainder[k : k + y.size] -= factor * y
+    while remainder.size > 1 and np.allclose(remainder[0], 0, rtol=1e-14):
+        remainder = remainder[1:]
+    return quotient, remainder
+
+
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: bool = False) -> Any:
+    """Least squares in the powers of x, columns scaled to length 1."""
+    if full or cov or np.ndim(deg):
+        raise active().error(UnsupportedError, "np.polyfit is followed for one degree, without full= and cov=")
+    at, values = array(x) + 0.0, array(y) + 0.0
+    order = operator.index(deg) + 1
+    lhs = np.vander(at, order)
+    if w is not None:
+        weights = array(w) + 0.0
+        lhs = lhs * weights[:, None]
+        values = values * (weights[:, None] if values.ndim == 2 else weights)
+    scale = np.sqrt(np.sum(lhs * lhs, axis=0))
+    solution = np.linalg.lstsq(lhs / scale, values, at.size * np.finfo(at.dtype).eps if rcond is None else rcond)[0]
+    return (solution.T / scale).T
+
+
 FUNCTIONS: dict[Any, Entry] = {
     np.polyval: Entry(polyval),
     np.polyder: Entry(polyder),
@@ -80,4 +112,6 @@ FUNCTIONS: dict[Any, Entry] = {
     np.polysub: Entry(polysub),
     np.polymul: Entry(polymul),
     np.poly: Entry(poly),
+    np.polydiv: Entry(polydiv),
+    np.polyfit: Entry(polyfit),
 }

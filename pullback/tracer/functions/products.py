@@ -56,7 +56,8 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, axis: Any 
         raise trace.error(
             ShapeError,
             "matmul: operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-            f"(n?,k),(k,m?)->(n?,m?) (size {y.shape[j]} is different from {x.shape[i]}): shapes {x.shape} and {y.shape}",
+            f"(n?,k),(k,m?)->(n?,m?) (size {y.shape[j]} is different from {x.shape[i]}): "
+            f"shapes {x.shape} and {y.shape}",
         )
     batch = max(x.ndim - 2, y.ndim - 2, 0)
     xs = [f"b{k}" for k in range(batch - max(x.ndim - 2, 0), batch)] + (["n"] if x.ndim > 1 else []) + ["k"]

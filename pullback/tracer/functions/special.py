@@ -3,9 +3,13 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from pullback.tracer.functions import bessel, inverses
+from pullback.tracer.functions.common import array, contents, finish, full, static_array
 from pullback.tracer.functions.elementwise import direct
-from pullback.tracer.trace import Content
+from pullback.tracer.patching import Finder
+from pullback.tracer.trace import Content, active
 from pullback.tracer.ufuncs import Call, Rule
 
 SQRT_HALF = math.sqrt(0.5)
@@ -156,6 +160,40 @@ def _log_ndtr(call: Call) -> Content:
 def _sindg(name: str) -> Rule:
     return lambda call: call.op(name, call.op("mul", call.wide(0), call.number(math.pi / 180)))
 
+
+# ------------------------------------------------------------------ functions of scipy.special that are no ufuncs
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma, n constant."""
+    order = static_array(active(), n, "scipy.special.polygamma: the order")
+    a = array(x)
+    a = a if a.dtype.kind == "f" else a.astype(np.float64)
+    if order.ndim:
+        orders = np.broadcast_to(order, np.broadcast_shapes(order.shape, a.shape))
+        wide = np.broadcast_to(a, orders.shape)
+        flat = [polygamma(int(k), v) for k, v in zip(orders.reshape(-1), np.ravel(wide), strict=True)]
+        return np.reshape(np.stack(flat), orders.shape)
+    trace, (content,) = contents(a)
+    if int(order) == 0:
+        return finish(trace.apply("digamma", content))
+    return finish(trace.apply("polygamma", content, n=int(order)))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """log of the multivariate gamma function: a sum of d shifted log gammas."""
+    x, count = array(a) * 1.0, int(d)
+    trace, (content,) = contents(x)
+    total = finish(trace.apply("mul", content, full(trace, content, 0.0)))
+    for k in range(count):
+        shifted = contents(x - k / 2)[1][0]
+        total = total + finish(trace.apply("lgamma", shifted))
+    return total + count * (count - 1) * 0.25 * math.log(math.pi)
+
+
+FINDERS: tuple[Finder, ...] = (
+    ("scipy.special", lambda m: [(m, "polygamma", polygamma), (m, "multigammaln", multigammaln)]),
+)
 
 RULES: dict[Any, Rule] = {
     **bessel.RULES,

@@ -323,6 +323,37 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return bars, edges
 
 
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Several variables; followed in the weights."""
+    columns = [array(c) for c in sample] if isinstance(sample, tuple | list) else list(array(sample).T)
+    counts = list(bins) if isinstance(bins, tuple | list) else [bins] * len(columns)
+    spans = [None] * len(columns) if range is None else list(range)
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, counts, spans, strict=True)]
+    shape = tuple([e.size - 1 for e in edges])
+    place: Any = 0
+    inside: Any = True
+    for c, e, n in zip(columns, edges, shape, strict=True):
+        number = np.searchsorted(e, c, side="right") - 1
+        number = np.where(c == e[-1], n - 1, number)
+        place = place * n + np.clip(number, 0, n - 1)
+        inside = inside & ((c >= e[0]) & (c <= e[-1]))
+    w: Any = np.ones_like(columns[0], dtype=F64) if weights is None else array(weights).astype(F64)
+    bars = np.zeros_like(w, shape=(size_over(shape, tuple(np.arange(len(shape)).tolist())),))
+    np.add.at(bars, place, np.where(inside, w, 0.0))
+    bars = np.reshape(bars, shape)
+    if density:
+        for k, e in enumerate(edges):
+            bars = bars / np.reshape(np.diff(e), tuple([-1 if j == k else 1 for j, _ in enumerate(shape)]))
+        bars = bars / np.sum(np.where(inside, w, 0.0))
+    return bars, edges
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    pair = bins if isinstance(bins, tuple | list) and len(bins) == 2 else [bins, bins]
+    bars, edges = histogramdd([x, y], pair, range, density, weights)
+    return bars, edges[0], edges[1]
+
+
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     x = np.ravel(array(a))
     if isinstance(bins, str):
@@ -369,5 +400,7 @@ FUNCTIONS: dict[Any, Entry] = {
     np.corrcoef: Entry(corrcoef),
     np.histogram: Entry(histogram),
     np.histogram_bin_edges: Entry(histogram_bin_edges),
+    np.histogram2d: Entry(histogram2d),
+    np.histogramdd: Entry(histogramdd),
     np.bincount: Entry(bincount),
 }

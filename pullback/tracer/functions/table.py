@@ -7,6 +7,7 @@ import numpy as np
 from pullback.tracer.dispatch import Dispatch, Entry, Refused, Tables
 from pullback.tracer.functions import (
     applying,
+    clones,
     comparison,
     creation,
     differences,
@@ -82,7 +83,7 @@ def _with_wrappers(table: dict[Any, Entry | Refused]) -> dict[Any, Entry | Refus
 
 
 REPLACEMENTS = [*wrappers(np, creation.CREATORS), *objects.REPLACEMENTS]
-PATCHER = Patcher(REPLACEMENTS)
+PATCHER = Patcher(REPLACEMENTS, (*special.FINDERS, *clones.FINDERS))
 DISPATCH = Dispatch(
     Tables(
         functions=_with_wrappers(merged()),
