@@ -88,7 +88,7 @@ class Options:
     skip: tuple[str, ...] = _option((), "NAME+...", _names, "leave out these passes or rewrite rules")
     limit: int | None = _option(
         None, "N", _count(0),
-        "make the first N rewrites only; halving N finds the rewrite that breaks a result (`pullback bisect`)",
+        "make the first N rewrites only; halving N finds the rewrite that breaks a result",
     )
     time: bool = _option(False, "on|off", _flag, "print the time of each stage and pass")
     rules: bool = _option(False, "on|off", _flag, "print how often each rewrite rule was used")

@@ -13,6 +13,7 @@ from pullback.ir.text import print_function
 from pullback.ir.verify import verify
 from pullback.passes.base import Context, Pass
 from pullback.passes.pipeline import optimise, passes_by_name
+from pullback.passes.reverse import reverse
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.random_programs import (
     GENERATED,
@@ -74,6 +75,17 @@ def test_the_pipeline_keeps_the_results_of_programs_of_one_theme(theme: str, see
     before = random_function(seed, 20, THEMES[theme])
     after, _ = optimise(before, Context.of(Options(verify="each")))
     check_results(before, after, special=bool(seed % 2))
+
+
+@pytest.mark.parametrize("theme", ["control", "in place", "views", "signs"])
+@pytest.mark.parametrize("seed", range(15))
+def test_the_pipeline_keeps_the_gradients_of_random_programs(theme: str, seed: int) -> None:
+    function = random_function(seed, 12, THEMES[theme])
+    wrt = [k for k, p in enumerate(function.params) if p.type.is_inexact]
+    if wrt and any(r.type.is_inexact for r in function.results):
+        before = reverse(function, wrt)
+        after, _ = optimise(before, Context.of(Options(verify="each")))
+        check_results(before, after, special=False)
 
 
 @pytest.mark.parametrize("step", PASSES.values(), ids=lambda step: step.name)
