@@ -69,11 +69,12 @@ class Conditional:
 
     # -------------------------------------------------------------- reverse mode
 
-    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: Rules) -> Sequence[int]:
+    def marks(self, op: Op, results: Sequence[int | None], facts: Facts, rules: Rules) -> Sequence[int]:
         worst = [NONE] * len(op.operands)
         wildness = [facts.wildness(v) for v in op.operands[1:]]
+        wanted = [mark is not None for mark in results]
         for region in op.regions:
-            active = active_values(region, [True] * len(region.params), [True] * len(results), rules)
+            active = active_values(region, [True] * len(region.params), wanted, rules)
             inside = Facts(region.ops, dict(zip(region.params, wildness, strict=True)))
             found = predict_marks(region, active, results, inside, rules)
             for k, param in enumerate(region.params, 1):

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.ir.builder import Builder
-from pullback.ir.emit import Emitter
+from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Attrs, Function, Op, Region, Value
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.ir.ops import OPS
 from pullback.ir.types import TensorType, tensor_type
 from pullback.passes.emitter import RuleEmitter
+from pullback.passes.loop_products import Product, over_turns, summed_products
 from pullback.passes.loop_view import LoopActivity, LoopView, body_wildness, loop_activity
-from pullback.passes.partition import Partition, partition
+from pullback.passes.partition import Partition, extract, partition
 from pullback.passes.region_vjp import RegionVjp, region_vjp
 from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
@@ -230,6 +231,7 @@ class _Adjoint:
 
     carried, totalled, rows : parameters of the body, by number, whose cotangents are carried, totalled, stacked
     stacked : results of the body, by number, whose cotangents are scanned
+    products : of the parameters whose totals are sums of products, computed behind the loop from rows of `factors`
     """
 
     def __init__(self, f: Emitter, saved: LoopSaved, operands: Sequence[Value], cts: Sequence[MaybeMarked]) -> None:
@@ -241,10 +243,35 @@ class _Adjoint:
         n, given = view.carries, saved.activity.results
         self.carried = [k for k in range(n) if given[k]]
         self.stacked = [k for k in range(n, len(given)) if given[k]]
-        self.totalled = [k for k in range(n + view.scanned, len(operands)) if saved.activity.params[k]]
         self.rows = [k for k in range(n, n + view.scanned) if saved.made.gives[k] is not None]
         self.residuals = sorted({s for s in saved.sources if s.kind != "constant"})
         self.constants = sorted({s for s in saved.sources if s.kind == "constant"})
+        totalled = [k for k in range(n + view.scanned, len(operands)) if saved.activity.params[k]]
+        params = saved.parts.unknown.params
+        self.totals = dict(zip(totalled, params[len(params) - len(totalled) :], strict=True))
+        given_numbers = [k for k, mark in enumerate(saved.made.gives) if mark is not None]
+        self.gradients = {**self.totals, **dict(zip(given_numbers, saved.parts.unknown.results, strict=True))}
+        self.source_of = dict(zip(params, saved.sources, strict=False))
+        self.products = {} if view.is_dynamic else self._products()
+        self.totalled = [k for k in totalled if k not in self.products]
+        self.factors = self._factors()
+
+    def _products(self) -> dict[int, list[Product]]:
+        found = {}
+        for k, total in self.totals.items():
+            products = summed_products(total, self.gradients[k])
+            if products is not None and not any(self._is_constant(v) for p in products for v in p.dot.operands):
+                found[k] = products
+        return found
+
+    def _is_constant(self, value: Value) -> bool:
+        source = self.source_of.get(value)
+        return source is not None and source.kind == "constant"
+
+    def _factors(self) -> list[Value]:
+        """Factors of products that are not stacked yet."""
+        factors = dict.fromkeys(v for products in self.products.values() for p in products for v in p.dot.operands)
+        return [v for v in factors if v not in self.source_of]
 
     def emit(self) -> list[MaybeMarked]:
         """Emit the scan; the cotangents of the loop's operands."""
@@ -273,24 +300,49 @@ class _Adjoint:
         b = Builder()
         saved, body = self.saved, self.view.body
         cts = {k: b.param(body.results[k].type, f"ct{k}") for k in self.carried}
-        totals = {k: b.param(self.operands[k].type, f"sum{k}") for k in self.totalled}
+        totals = [b.param(self.operands[k].type, f"sum{k}") for k in self.totalled]
         cts.update((k, b.param(body.results[k].type, f"ct{k}")) for k in self.stacked)
         types = dict(zip(saved.sources, saved.parts.residuals, strict=True))
         values = {s: b.param(types[s]) for s in self.residuals}
         values.update((s, b.param(t)) for s, t in zip(self.constants, constant_types, strict=True))
-        passed = [*(values[s] for s in saved.sources), *(cts[k] for k in sorted(cts)), *totals.values()]
-        gradients = b.inline(saved.parts.unknown.body, passed)
-        given = [k for k, mark in enumerate(saved.made.gives) if mark is not None]
-        found = {**totals, **dict(zip(given, gradients, strict=True))}  # a total that nothing is added to stays
-        return b.region([found[k] for k in (*self.carried, *self.totalled, *self.rows)])
+        passed = [*(values[s] for s in saved.sources), *(cts[k] for k in sorted(cts)), *totals]
+        return b.region(b.inline(self._turn().body, passed))
+
+    def _turn(self) -> Function:
+        """What one turn computes: cotangents that are carried, totals, rows, factors."""
+        unknown = self.saved.parts.unknown
+        first = len(unknown.params) - len(self.totals)
+        params = [*unknown.params[:first], *(self.totals[k] for k in self.totalled)]
+        wanted = [self.gradients[k] for k in (*self.carried, *self.totalled, *self.rows)]
+        return extract(unknown, params, [*wanted, *self.factors])
 
     def _cotangents(self, op: Op) -> list[MaybeMarked]:
         cts: list[MaybeMarked] = [None] * len(self.operands)
-        for k, value in zip((*self.carried, *self.totalled, *self.rows), op.results, strict=True):
-            mark = self.saved.made.gives[k]
-            if mark is None:
-                continue
-            outer = self.cts[k] if k < self.view.carries else None
-            least = KINK if self.view.is_dynamic else NONE  # without a turn there are only zeros
-            cts[k] = Marked(self.f.wrap(value), max(mark, least, NONE if outer is None else outer.zeros))
+        results = iter(op.results)
+        for k in (*self.carried, *self.totalled, *self.rows):
+            cts[k] = self._marked(k, next(results))
+        stacked = {factor: self.f.wrap(next(results)) for factor in self.factors}
+        for k, products in self.products.items():
+            cts[k] = self._marked(k, self._sum(products, stacked).value)
         return cts
+
+    def _marked(self, k: int, value: Value) -> MaybeMarked:
+        mark = self.saved.made.gives[k]
+        if mark is None:
+            return None
+        outer = self.cts[k] if k < self.view.carries else None
+        least = KINK if self.view.is_dynamic else NONE  # without a turn there are only zeros
+        return Marked(self.f.wrap(value), max(mark, least, NONE if outer is None else outer.zeros))
+
+    def _sum(self, products: Sequence[Product], stacked: Mapping[Value, Expr]) -> Expr:
+        terms = [over_turns(self.f, p, *(self._all_turns(v, stacked) for v in p.dot.operands)) for p in products]
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total
+
+    def _all_turns(self, value: Value, stacked: Mapping[Value, Expr]) -> Expr:
+        if value in stacked:
+            return stacked[value]
+        source = self.source_of[value]
+        return self.f.wrap(self.saved.tables[source.kind][source.number])

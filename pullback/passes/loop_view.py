@@ -8,7 +8,7 @@ from pullback.ir.graph import Op, Region, Value
 from pullback.passes.activity import active_values, needed_values, reached_values
 from pullback.passes.facts import TAME, WILD, Facts
 from pullback.passes.marks import predict_marks
-from pullback.passes.strong_zeros import KINK
+from pullback.passes.strong_zeros import KINK, NONE
 from pullback.passes.structured import Flags, Rules
 
 T = TypeVar("T")
@@ -144,11 +144,16 @@ def loop_activity(view: LoopView, operands: Flags, results: Flags, rules: Rules)
 # ------------------------------------------------------------------ marks and wildness
 
 
-def loop_marks(view: LoopView, results: Sequence[int], facts: Facts, rules: Rules) -> list[int]:
-    """Upper bounds of the marks of the cotangents of the operands, given those of the body's results."""
+def loop_marks(view: LoopView, results: Sequence[int | None], facts: Facts, rules: Rules) -> list[int]:
+    """Upper bounds of the marks of the cotangents of the operands, given those of the body's results.
+
+    A carry without a cotangent from behind the loop starts with zeros.
+    """
     body = view.body
-    active = active_values(body, [True] * len(body.params), [True] * len(body.results), rules)
-    stacked = list(results[view.carries :])
+    wanted = [mark is not None for mark in results]
+    activity = loop_activity(view, [True] * len(body.params), wanted, rules)
+    active = active_values(body, activity.params, activity.results, rules)
+    stacked = results[view.carries :]
     wildness = body_wildness(view, facts, view.op.operands[view.offset :])
     inside = Facts(body.ops, dict(zip(body.params, wildness, strict=True)))
 
@@ -158,11 +163,13 @@ def loop_marks(view: LoopView, results: Sequence[int], facts: Facts, rules: Rule
 
     carries = until_stable(
         view.carries,
-        results[: view.carries],
+        [KINK if mark is None else mark for mark in results[: view.carries]],
         lambda marks: [max(a, b) for a, b in zip(marks, params(marks), strict=False)],
     )
     after = params(carries)
-    return [*(max(a, b) for a, b in zip(after, carries, strict=False)), *after[view.carries :]]
+    least = KINK if view.is_dynamic else NONE  # without a turn there are only zeros
+    worst = [*(max(a, b) for a, b in zip(after, carries, strict=False)), *after[view.carries :]]
+    return [max(mark, least) for mark in worst]
 
 
 def body_wildness(view: LoopView, facts: Facts, operands: Sequence[Value]) -> list[int]:

@@ -29,7 +29,7 @@ class Loop:
         carries = [a or b for a, b in zip(params[: view.carries], wanted, strict=False)]
         return (*(False,) * view.offset, *carries, *params[view.carries :])
 
-    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: Rules) -> Sequence[int]:
+    def marks(self, op: Op, results: Sequence[int | None], facts: Facts, rules: Rules) -> Sequence[int]:
         view = LoopView(op)
         return [*[NONE] * view.offset, *loop_marks(view, view.of_body(results), facts, rules)]
 

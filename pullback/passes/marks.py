@@ -21,30 +21,32 @@ TRANSPARENT = frozenset(
 
 
 def predict_marks(
-    region: Region, active: set[Value], results: Sequence[int], facts: Facts, rules: Rules
+    region: Region, active: set[Value], results: Sequence[int | None], facts: Facts, rules: Rules
 ) -> dict[Value, int]:
-    """Upper bounds of the marks of the cotangents of `active` values, given those of the region's results.
+    """Upper bounds of the marks of the cotangents of `active` values, given those of the region's results (None: no cotangent).
 
     `facts` are those of the region's ops.
     """
     marks: dict[Value, int] = {}
     for value, mark in zip(region.results, results, strict=True):
-        marks[value] = max(marks.get(value, NONE), mark)
+        if mark is not None:
+            marks[value] = max(marks.get(value, NONE), mark)
     tiles = _tiling_slices(region, active)
     for op in reversed(region.ops):
         if active.isdisjoint(op.results):
             continue
-        given = [marks.get(r, NONE) for r in op.results]
+        # an active result whose cotangent nobody gives gets a tensor of zeros
+        given = [marks.get(r, KINK if r in active else None) for r in op.results]
         for value, mark in zip(op.operands, _operand_marks(op, given, tiles, facts, rules), strict=True):
             if value in active:
                 marks[value] = max(marks.get(value, NONE), mark)
     return marks
 
 
-def _operand_marks(op: Op, results: Sequence[int], tiles: set[Op], facts: Facts, rules: Rules) -> Sequence[int]:
+def _operand_marks(op: Op, results: Sequence[int | None], tiles: set[Op], facts: Facts, rules: Rules) -> Sequence[int]:
     if isinstance(op.opdef.derivative, Structured):
         return rules[op.name].marks(op, results, facts, rules)
-    mark = max(*results, _introduced(op, tiles))
+    mark = max(max(mark or NONE for mark in results), _introduced(op, tiles))
     return [max(mark, FAR if saturates(facts, op, k) else NONE) for k in range(len(op.operands))]
 
 

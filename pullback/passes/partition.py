@@ -109,6 +109,11 @@ def _build(
     )
 
 
+def extract(fn: Function, params: Sequence[Value], results: Sequence[Value]) -> Function:
+    """The part of `fn` that computes `results` (any of its values), as a function of `params`."""
+    return _rebuild(fn.name, fn, params, _needed_ops(fn.ops, results), results)
+
+
 def _rebuild(name: str, fn: Function, params: Sequence[Value], ops: Sequence[Op], results: Sequence[Value]) -> Function:
     b = Builder()
     env = {p: b.param(p.type, p.hint) for p in params}

@@ -8,7 +8,7 @@ from pullback.ir.graph import Function, Region, Value
 from pullback.passes.activity import active_values
 from pullback.passes.emitter import RuleEmitter
 from pullback.passes.facts import Facts
-from pullback.passes.strong_zeros import CHOICE, KINK, NONE, Marked
+from pullback.passes.strong_zeros import CHOICE, KINK, Marked
 from pullback.passes.structured import Flags, Rules
 from pullback.passes.sweep import ReverseSweep
 
@@ -56,7 +56,7 @@ def region_vjp(
     }
     facts = Facts(f.b.ops, dict(zip(arguments, wildness, strict=True)))
     values = active_values(region, active, [mark is not None for mark in marks], rules)
-    sweep = ReverseSweep(f, facts, region, values, [mark or NONE for mark in marks], rules)
+    sweep = ReverseSweep(f, facts, region, values, marks, rules)
     outputs = sweep.forward(arguments)
     found = sweep.backward(cts, totals)
     for k, (param, wanted) in enumerate(zip(region.params, dense, strict=False)):

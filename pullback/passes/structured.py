@@ -31,10 +31,11 @@ class StructuredRule(Protocol):
     def needs(self, op: Op, results: Flags, rules: "Rules") -> tuple[bool, ...]:
         """Which operands the flagged results depend on through a differentiable path."""
 
-    def marks(self, op: Op, results: Sequence[int], facts: Facts, rules: "Rules") -> Sequence[int]:
-        """How structural zeros may come into the cotangents of the operands, at most, given those of the results.
+    def marks(self, op: Op, results: Sequence[int | None], facts: Facts, rules: "Rules") -> Sequence[int]:
+        """How structural zeros may come into the cotangents of the operands, at most.
 
-        `facts` are those of the region that `op` is in.
+        `results` has the same for the results, None for those without a cotangent; `facts` are those of the region
+        that `op` is in.
         """
 
     def augment(

@@ -10,7 +10,7 @@ from pullback.ir.opdef import Bilinear, Custom, Linear, Partials, Structured
 from pullback.passes.cotangents import Cotangents, is_part
 from pullback.passes.facts import Facts
 from pullback.passes.marks import predict_marks
-from pullback.passes.strong_zeros import NONE, Marked, guard_dot, pull_partial, spread, times
+from pullback.passes.strong_zeros import KINK, Marked, guard_dot, pull_partial, spread, times
 from pullback.passes.structured import Flags, Rules, Site
 
 MaybeMarked = Marked | None
@@ -34,11 +34,11 @@ class ReverseSweep:
     region : of another function; its ops are copied
     facts : of `f`'s builder
     active : the values of `region` that get a cotangent (`activity.active_values`)
-    marks : of the cotangents that the region's results will get (`strong_zeros`), at most
+    marks : of the cotangents that the region's results will get (`strong_zeros`), at most; None for none
     """
 
     def __init__(
-        self, f: Emitter, facts: Facts, region: Region, active: set[Value], marks: Sequence[int], rules: Rules
+        self, f: Emitter, facts: Facts, region: Region, active: set[Value], marks: Sequence[int | None], rules: Rules
     ) -> None:
         self._f = f
         self._region = region
@@ -74,7 +74,7 @@ class ReverseSweep:
 
     def _augment(self, op: Op, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         self._f.b.loc = op.loc
-        marks = [self._marks.get(r, NONE) if r in self._active else None for r in op.results]
+        marks = [self._marks.get(r, KINK) if r in self._active else None for r in op.results]
         results, saved = self._rules[op.name].augment(self._site(op), operands, self._flags(op.operands), marks)
         self._f.b.loc = None
         self._steps.append(Step(op, None, operands, saved))

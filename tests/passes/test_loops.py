@@ -272,6 +272,14 @@ def test_a_constant_read_in_parts_is_totalled_in_place() -> None:
     assert wide == ["scatter_add"]
 
 
+def test_the_gradient_of_a_matrix_read_in_each_turn_is_one_product_behind_the_loop() -> None:
+    made = reverse(program(recurrent), (0, 1, 2), seed=True)
+    _, behind = loops_of(made)
+    assert all(r.type.shape != (3, 3) for r in behind.results)
+    outside = [op for op in made.ops if op.name == "dot_general"]
+    assert [op.results[0].type.shape for op in outside] == [(3, 3)]
+
+
 def test_a_loop_that_is_not_active_is_left_alone() -> None:
     def build(f: Any, h: Any, n: Any) -> Any:
         (k,) = loop(f, lambda f, k: k < 5, lambda f, k: (k + 1,), [n])
