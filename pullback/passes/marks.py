@@ -23,7 +23,7 @@ TRANSPARENT = frozenset(
 def predict_marks(
     region: Region, active: set[Value], results: Sequence[int | None], facts: Facts, rules: Rules
 ) -> dict[Value, int]:
-    """Upper bounds of the marks of the cotangents of `active` values, given those of the region's results (None: no cotangent).
+    """Upper bounds of the marks of the cotangents of `active` values, given those of the results (None: no cotangent).
 
     `facts` are those of the region's ops.
     """
