@@ -201,3 +201,9 @@ def size_over(shape: Shape, axes: Sequence[int]) -> int:
 def axis_slice(axis: int, *bounds: Any) -> tuple[Any, ...]:
     """A subscript that slices one axis."""
     return (*(slice(None),) * axis, slice(*bounds))
+
+
+def available(name: str, entry: Any) -> dict[Any, Any]:
+    """A row of a table for a function that only newer NumPys have."""
+    function = getattr(np, name, None)
+    return {} if function is None else {function: entry}

@@ -14,7 +14,7 @@ from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
 from pullback.tracer.cell import element_strides
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, constant_array, contents
+from pullback.tracer.functions.common import array, available, constant_array, contents
 from pullback.tracer.functions.ranges import arange, geomspace, linspace, logspace
 from pullback.tracer.layout import is_c_order, is_contiguous
 from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced
@@ -287,7 +287,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 FUNCTIONS: dict[Any, Entry] = {
     np.copy: Entry(copy, False),
-    np.astype: Entry(astype, False),
+    **available("astype", Entry(astype, False)),
     np.zeros_like: Entry(zeros_like, False),
     np.ones_like: Entry(ones_like, False),
     np.empty_like: Entry(empty_like, False),

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import NOVALUE, array, axis_number, axis_slice, const
+from pullback.tracer.functions.common import NOVALUE, array, available, axis_number, axis_slice, const
 from pullback.tracer.functions.padding import pad
 from pullback.tracer.trace import active
 
@@ -206,6 +206,7 @@ FUNCTIONS: dict[Any, Entry] = {
     np.ediff1d: Entry(ediff1d),
     np.gradient: Entry(gradient),
     np.trapezoid: Entry(trapezoid),
+    **available("trapz", Entry(trapezoid)),
     np.convolve: Entry(convolve),
     np.correlate: Entry(correlate),
 }

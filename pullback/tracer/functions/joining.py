@@ -11,7 +11,16 @@ from pullback.errors import ShapeError
 from pullback.ir.types import DType
 from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_number, concat, finish, given, is_fixed, static_array
+from pullback.tracer.functions.common import (
+    array,
+    available,
+    axis_number,
+    concat,
+    finish,
+    given,
+    is_fixed,
+    static_array,
+)
 from pullback.tracer.operands import cast, content_of
 from pullback.tracer.trace import Trace, active
 
@@ -339,5 +348,4 @@ FUNCTIONS: dict[Any, Entry] = {
         (np.dsplit, dsplit, True),
     ]
 }
-if hasattr(np, "unstack"):  # NumPy 2.1
-    FUNCTIONS[np.unstack] = Entry(unstack, False)
+FUNCTIONS |= available("unstack", Entry(unstack, False))

@@ -9,7 +9,7 @@ import numpy.linalg._linalg as numpy_linalg
 from pullback.errors import ShapeError, UnsupportedError
 from pullback.ir.types import DType
 from pullback.tracer.array import TracedValue, new_array
-from pullback.tracer.dispatch import Entry, Refused
+from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, const, contents, finish
 from pullback.tracer.functions.determinant import det
 from pullback.tracer.functions.norms import norm
@@ -274,9 +274,7 @@ def _triangular(r: Any, right: Any, trans: str) -> Any:
     return new_array(trace, trace.apply("triangular_solve", *parts, lower=False, trans=trans))
 
 
-NO_RULE = "pullback has no rule for it yet; for symmetric or Hermitian matrices use np.linalg.eigh"
-
-FUNCTIONS: dict[Any, Entry | Refused] = {
+FUNCTIONS: dict[Any, Entry] = {
     np.linalg.solve: Entry(solve),
     np.linalg.inv: Entry(inv),
     np.linalg.det: Entry(det),
@@ -293,6 +291,4 @@ FUNCTIONS: dict[Any, Entry | Refused] = {
     np.linalg.lstsq: Entry(lstsq),
     np.linalg.tensorsolve: Entry(tensorsolve),
     np.linalg.tensorinv: Entry(tensorinv),
-    np.linalg.eig: Refused(NO_RULE),
-    np.linalg.eigvals: Refused(NO_RULE),
 }

@@ -13,6 +13,7 @@ from pullback.tracer.dtypes import sum_dtype
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
+    available,
     axis_number,
     axis_numbers,
     concat,
@@ -248,6 +249,6 @@ FUNCTIONS: dict[Any, Entry] = {
     np.argmin: Entry(argmin),
     np.cumsum: Entry(cumsum),
     np.cumprod: Entry(cumprod),
-    np.cumulative_sum: Entry(cumulative_sum),
-    np.cumulative_prod: Entry(cumulative_prod),
+    **available("cumulative_sum", Entry(cumulative_sum)),
+    **available("cumulative_prod", Entry(cumulative_prod)),
 }

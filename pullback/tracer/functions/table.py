@@ -7,6 +7,7 @@ import numpy as np
 from pullback.tracer.dispatch import Dispatch, Entry, Refused, Tables
 from pullback.tracer.functions import (
     applying,
+    classes,
     clones,
     comparison,
     creation,
@@ -69,7 +70,32 @@ def merged() -> dict[Any, Entry | Refused]:
         for function, entry in module.FUNCTIONS.items():
             assert function not in table, f"{function} is in two tables"
             table[function] = entry
+    for name, reason in classes.REFUSED.items():
+        function = lookup(name)
+        if function is not None:
+            table[function] = Refused(reason)
     return table
+
+
+def lookup(name: str) -> Any:
+    """The object that `np.linalg.eig` names, or None where this NumPy has none."""
+    found: Any = np
+    for part in name.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found
+
+
+def is_known(name: str) -> bool:
+    """Whether the tracer has something to say about the NumPy object of this name."""
+    found = lookup(name)
+    if (np, name.split(".")[-1]) in {
+        (owner, attribute) for owner, attribute, _ in REPLACEMENTS if name.count(".") == 1
+    }:
+        return True
+    tables = DISPATCH.tables
+    if found is np.vectorize or name == "np.row_stack":  # an old name that calls np.vstack
+        return True
+    return any(found in t for t in (tables.functions, tables.ufuncs, tables.gufuncs))
 
 
 def _with_wrappers(table: dict[Any, Entry | Refused]) -> dict[Any, Entry | Refused]:
