@@ -1,4 +1,4 @@
-"""Fit the polynomials of `pullback/codegen/math` and write `coefficients.py` there.
+"""Fit the polynomials of `pullback/codegen/math` and write `coefficients.py` and `pieces.py` there.
 
     python tools/fit_polynomials.py [NAME ...]     # without names: all; with names: those, the others are kept
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,9 @@ from mpmath import mp, mpf
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fit_table import FITS, Fit, Pieces  # noqa: E402  (beside this script, which is no package)
+from fit_table import FITS, Fit, Pieces
 
-OUTPUT = Path(__file__).parent.parent / "pullback" / "codegen" / "math" / "coefficients.py"
+FOLDER = Path(__file__).parent.parent / "pullback" / "codegen" / "math"
 GRID_POINTS_PER_COEFFICIENT = 24
 
 
@@ -125,11 +126,16 @@ def literal(number: float, dtype: str) -> str:
     return f"{number:.9g}" if dtype == "float" else repr(number)
 
 
-def existing() -> dict[str, str]:
+def wrapped(numbers: Sequence[float], dtype: str, indent: int) -> list[str]:
+    text = ", ".join(literal(number, dtype) for number in numbers) + ","
+    return textwrap.wrap(text, 110, initial_indent=" " * indent, subsequent_indent=" " * indent)
+
+
+def existing(output: Path) -> dict[str, str]:
     """Entries of the present file, by name, as text."""
-    if not OUTPUT.exists():
+    if not output.exists():
         return {}
-    blocks = OUTPUT.read_text().split("\n# ")[1:]
+    blocks = output.read_text().split("\n# ")[2:]
     return {block.split("\n")[1].split(":")[0]: "# " + block.rstrip() for block in blocks}
 
 
@@ -137,7 +143,7 @@ def polynomial_lines(fit: Fit, dtype: str, count: int) -> list[str]:
     numbers, error = fit_rounded(fit, dtype, count)
     exponent = f"2**{float(mp.log(error, 2)):.1f}"
     print(f"{fit.name:16} {dtype:6} {count:2} coefficients, error {exponent}", flush=True)
-    return [f'    "{dtype}": (  # error {exponent}', *[f"        {literal(x, dtype)}," for x in numbers], "    ),"]
+    return [f'    "{dtype}": (  # error {exponent}', *wrapped(numbers, dtype, 8), "    ),"]
 
 
 def accurate_point(function: Callable[[mpf], mpf], lo: mpf, hi: mpf, dtype: str) -> mpf:
@@ -158,8 +164,7 @@ def piece_lines(pieces: Pieces, dtype: str, count: int) -> list[str]:
         value = mpf(0) if first else rounded(pieces.function(centre), dtype)
         numbers, error = fit_rounded(pieces.first if first else pieces.around(centre, value, lo, hi), dtype, count)
         worst = max(worst, error)
-        row = ", ".join(literal(x, dtype) for x in [float(centre), float(value), *numbers])
-        lines.append(f"        ({row}),")
+        lines += ["        (", *wrapped([float(centre), float(value), *numbers], dtype, 12), "        ),"]
     print(f"{pieces.name:16} {dtype:6} {count:2} coefficients, error 2**{float(mp.log(worst, 2)):.1f}", flush=True)
     lines[0] += f"  # error 2**{float(mp.log(worst, 2)):.1f}"
     return [*lines, "    ),"]
@@ -174,10 +179,8 @@ def block(fit: Fit | Pieces) -> str:
     return "\n".join([*lines, "}"])
 
 
-HEADER = '''# ruff: noqa: E501  (numbers)
-"""Polynomials of the math functions, written by `tools/fit_polynomials.py`; lowest coefficient first.
-
-Rows of a piecewise function are (centre, value there, coefficients...), for value + t q(t) with t = x - centre.
+HEADERS = {
+    "coefficients.py": '''"""Polynomials, written by `tools/fit_polynomials.py`; lowest coefficient first.
 
 The remark above each says what it approximates and on which interval; the error is in the function's own result.
 """
@@ -185,18 +188,34 @@ The remark above each says what it approximates and on which interval; the error
 from typing import TypeAlias
 
 Coefficients: TypeAlias = dict[str, tuple[float, ...]]
+
+# fmt: off  (with a line for each number this would be a long file)
+''',
+    "pieces.py": '''"""Functions cut into intervals, written by `tools/fit_polynomials.py`.
+
+A row for each interval: (centre, value there, coefficients...), for value + t q(t) with t = x - centre. The centres
+are such that the values are nearly exact. The error is in the function's own result.
+"""
+
+from typing import TypeAlias
+
 Rows: TypeAlias = dict[str, tuple[tuple[float, ...], ...]]
 
-'''
+# fmt: off  (with a line for each number this would be a long file)
+''',
+}
+
+
+def write(file: str, fits: Sequence[Fit | Pieces], names: Sequence[str]) -> None:
+    known = existing(FOLDER / file)
+    known.update({fit.name: block(fit) for fit in fits if not names or fit.name in names})
+    text = HEADERS[file] + "\n" + "\n\n".join(known[fit.name] for fit in fits if fit.name in known) + "\n"
+    (FOLDER / file).write_text(text)
 
 
 def main(names: Sequence[str]) -> None:
-    mp.dps = 50
-    known = existing()
-    for fit in FITS:
-        if not names or fit.name in names:
-            known[fit.name] = block(fit)
-    OUTPUT.write_text(HEADER + "\n\n".join(known[fit.name] for fit in FITS if fit.name in known) + "\n")
+    write("coefficients.py", [fit for fit in FITS if isinstance(fit, Fit)], names)
+    write("pieces.py", [fit for fit in FITS if isinstance(fit, Pieces)], names)
 
 
 if __name__ == "__main__":

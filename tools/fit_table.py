@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mpmath import mp, mpf
+
+mp.dps = 50  # before any constant below is made
 
 Function = Callable[[mpf], mpf]
 
@@ -101,8 +104,37 @@ def erfcx(x: mpf) -> mpf:
     return mp.exp(x * x) * mp.erfc(x)
 
 
+def octave_quarters(first: int, octaves: int, offset: int = 0) -> tuple[tuple[mpf, mpf], ...]:
+    """Four intervals in each octave of x + offset, from 2**first on."""
+    edges = [mpf(2) ** (first + k // 4) * (1 + mpf(k % 4) / 4) - offset for k in range(4 * octaves + 1)]
+    return tuple(pairwise(edges))
+
+
+def lgamma_factor(x: mpf) -> mpf:
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def digamma_factor(x: mpf) -> mpf:
+    return mp.digamma(x) / (x - DIGAMMA_ROOT)
+
+
+def lgamma_tail(w: mpf) -> mpf:
+    x = 1 / mp.sqrt(w)
+    return (mp.loggamma(x) - (x - mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
+
+
+def digamma_tail(w: mpf) -> mpf:
+    x = 1 / mp.sqrt(w)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) * x * x
+
+
+DIGAMMA_ROOT = mpf("1.46163214496836234126265954232572132846819620400644629512959840859878644")
+
 # Interval 0 ends at 2.5 / 2.95; from there on x * 2.95 - 2 rounds to the number of the interval.
-ERF_INTERVALS = ((mpf(0), mpf(2.5) / mpf(2.95)), *(((k + 1.5) / mpf(2.95), (k + 2.5) / mpf(2.95)) for k in range(1, 16)))
+ERF_INTERVALS = (
+    (mpf(0), mpf(2.5) / mpf(2.95)),
+    *(((k + 1.5) / mpf(2.95), (k + 2.5) / mpf(2.95)) for k in range(1, 16)),
+)
 
 FITS: tuple[Fit | Pieces, ...] = (
     Fit(
@@ -226,7 +258,7 @@ FITS: tuple[Fit | Pieces, ...] = (
         "ERFCX",
         "exp(x**2) erfc(x) for 0 <= x < 30, four intervals in each octave of x + 2",
         erfcx,
-        tuple((2 ** (k // 4 + 1) * (1 + k % 4 / mpf(4)) - 2, 2 ** (k // 4 + 1) * (1 + (k % 4 + 1) / mpf(4)) - 2) for k in range(16)),
+        octave_quarters(1, 4, 2),
         None,
         14,
         8,
@@ -239,5 +271,41 @@ FITS: tuple[Fit | Pieces, ...] = (
         Fit("ERF", "", erf_tail, (1e-30, float(ERF_INTERVALS[0][1] ** 2)), lambda z: 1 / (1 + erf_tail(z)), 0, 0),
         12,
         7,
+    ),
+    Pieces(
+        "LGAMMA",
+        "log(gamma(x)) / ((x - 1) (x - 2)) for 1/2 <= x < 8, four intervals in each octave",
+        lgamma_factor,
+        octave_quarters(-1, 4),
+        None,
+        14,
+        0,
+    ),
+    Pieces(
+        "DIGAMMA",
+        "digamma(x) / (x - root) for 1 <= x < 8, four intervals in each octave",
+        digamma_factor,
+        octave_quarters(0, 3),
+        None,
+        14,
+        0,
+    ),
+    Fit(
+        "LGAMMA_TAIL",
+        "x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2) with z = x**-2, x >= 8",
+        lgamma_tail,
+        (1e-9, 0.015626),
+        lambda w: mp.sqrt(w) / mp.loggamma(1 / mp.sqrt(w)),
+        6,
+        0,
+    ),
+    Fit(
+        "DIGAMMA_TAIL",
+        "x**2 (log(x) - 1 / (2 x) - digamma(x)) with z = x**-2, x >= 8",
+        digamma_tail,
+        (1e-9, 0.015626),
+        lambda w: w / mp.digamma(1 / mp.sqrt(w)),
+        6,
+        0,
     ),
 )

@@ -50,9 +50,7 @@ def angle_of_quotient(b: FunctionBuilder, n: V, d: V) -> Pair:
     t_lo = b.fmul(b.fma(b.fneg(t), lost, b.fma(b.fneg(t), below, above)), inverse)
     z = b.fmul(t, t)
     half, quarter = ARCTAN_HALF[name], tuple(part * 0.5 for part in HALF_PI[name])
-    base = Pair(
-        *(b.select(more, constant(n, quarter[i]), b.select(some, constant(n, half[i]), 0.0)) for i in range(2))
-    )
+    base = Pair(*(b.select(more, constant(n, quarter[i]), b.select(some, constant(n, half[i]), 0.0)) for i in range(2)))
     tail = b.fma(b.fmul(z, t), polynomial(b, z, c.ATAN_TAIL), b.fadd(base.lo, t_lo))
     total = fast_two_sum(b, base.hi, t)
     return Pair(total.hi, b.fadd(total.lo, tail))

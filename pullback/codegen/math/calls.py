@@ -32,9 +32,7 @@ class MathCalls:
         self._inline_up_to = inline_up_to
         self._uses: Counter[str] = Counter()
 
-    def emit(
-        self, b: FunctionBuilder, name: str, args: Sequence[V], shared: Shared | None = None, **static: int
-    ) -> V:
+    def emit(self, b: FunctionBuilder, name: str, args: Sequence[V], shared: Shared | None = None, **static: int) -> V:
         """The function's value at `args`; see `table.emit`.
 
         Parameters

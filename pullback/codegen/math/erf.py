@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
+from pullback.codegen.math import pieces
 from pullback.codegen.math.exp import LIMITS, LOG2E
 from pullback.codegen.math.kit import (
     Exponent,
@@ -35,7 +36,7 @@ def erf(b: FunctionBuilder, x: V) -> V:
     size = at_most(b, fabs(b, x), ONE_FROM)
     shifted = b.fma(at_least(b, size, 0.7), INTERVALS_PER_UNIT, fmt.round_magic - 2.0)
     index = b.sub(to_bits(b, shifted), fmt.bits_of(fmt.round_magic))
-    centre, value, *q = lookup(b, c.ERF[fmt.name], index, x)
+    centre, value, *q = lookup(b, pieces.ERF[fmt.name], index, x)
     t = b.fsub(size, centre)
     first = b.fcmp("olt", size, FIRST_ENDS)
     argument = b.select(first, b.fmul(t, t), t)
@@ -73,6 +74,6 @@ def erfcx_pair(b: FunctionBuilder, x: V) -> Pair:
     fmt = format_of(x)
     quarters = b.lshr(to_bits(b, b.fadd(x, 2.0)), fmt.mantissa - 2)
     index = b.sub(quarters, fmt.bits_of(2.0) >> (fmt.mantissa - 2))
-    centre, value, *q = lookup(b, c.ERFCX[fmt.name], index, x)
+    centre, value, *q = lookup(b, pieces.ERFCX[fmt.name], index, x)
     t = b.fsub(x, centre)
     return fast_two_sum(b, value, b.fmul(t, horner(b, t, q)))

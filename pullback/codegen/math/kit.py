@@ -183,6 +183,38 @@ def two_product(b: FunctionBuilder, x: V, y: V) -> Pair:
     return Pair(product, b.fma(x, y, b.fneg(product)))
 
 
+def pair_sum(b: FunctionBuilder, x: Pair, y: Pair) -> Pair:
+    """`x + y` to about twice the working precision, barring cancellation."""
+    total = two_sum(b, x.hi, y.hi)
+    return fast_two_sum(b, total.hi, b.fadd(total.lo, b.fadd(x.lo, y.lo)))
+
+
+def pair_product(b: FunctionBuilder, x: Pair, y: Pair) -> Pair:
+    """`x * y` to about twice the working precision."""
+    product = two_product(b, x.hi, y.hi)
+    return fast_two_sum(b, product.hi, b.fma(x.hi, y.lo, b.fma(x.lo, y.hi, product.lo)))
+
+
+def pair_inverse(b: FunctionBuilder, x: Pair) -> Pair:
+    """`1 / x` to about twice the working precision."""
+    inverse = b.rfdiv(1.0, x.hi)
+    rest = b.fma(b.fneg(inverse), x.lo, b.fma(b.fneg(inverse), x.hi, 1.0))
+    return Pair(inverse, b.fmul(rest, inverse))
+
+
+def pair_power(b: FunctionBuilder, x: Pair, n: int) -> Pair:
+    """`x**n` for n >= 1 by repeated squaring, to about twice the working precision."""
+    result: Pair | None = None
+    while True:
+        if n & 1:
+            result = x if result is None else pair_product(b, result, x)
+        n >>= 1
+        if not n:
+            break
+        x = pair_product(b, x, x)
+    return result or x
+
+
 def pair_quotient(b: FunctionBuilder, n: Pair, d: Pair) -> V:
     """`(n.hi + n.lo) / (d.hi + d.lo)` with an error barely above half a unit in the last place."""
     inverse = b.rfdiv(1.0, d.hi)
@@ -251,8 +283,8 @@ def scale_by(b: FunctionBuilder, x: V, exponent: Exponent) -> V:
 def lookup(b: FunctionBuilder, rows: Sequence[Sequence[float]], index: V, x: V) -> list[V]:
     """Row `index` of a small table of numbers, lane by lane: one value of the type of `x` for each column.
 
-    The index (integers of the size of the floats) must be within the rows; elsewhere the row is any. With AVX-512 a column is one or two
-    registers and looking up is one permutation; elsewhere each lane loads from memory.
+    The index (integers of the size of the floats) must be within the rows; that of a NaN may be anything. With
+    AVX-512 a column is one or two registers and looking up is one permutation; elsewhere each lane loads from memory.
     """
     lanes = lanes_of(x.type)
     if lanes * format_of(x).bits > 512:
@@ -301,9 +333,7 @@ def _load_rows(b: FunctionBuilder, rows: Sequence[Sequence[float]], index: V, x:
 # --- rare cases -----------------------------------------------------------------------------------------------------
 
 
-def patch_rare(
-    b: FunctionBuilder, mask: V, values: Sequence[V], slow: Callable[[], Sequence[V]]
-) -> tuple[V, ...]:
+def patch_rare(b: FunctionBuilder, mask: V, values: Sequence[V], slow: Callable[[], Sequence[V]]) -> tuple[V, ...]:
     """`values`, or what `slow` emits in their place if any lane of `mask` is set; that is expected to be rare.
 
     `slow` is given all lanes and must be right for all of them. It should call a helper function: what is emitted

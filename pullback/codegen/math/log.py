@@ -9,17 +9,16 @@ from pullback.codegen.math import coefficients as c
 from pullback.codegen.math.kit import (
     INF,
     NAN,
-    Format,
     Pair,
     constant,
     copysign,
-    helper,
-    name_of,
-    patch_rare,
     fast_two_sum,
     format_of,
     from_bits,
+    helper,
     horner,
+    name_of,
+    patch_rare,
     polynomial,
     to_bits,
     two_product,
@@ -250,6 +249,16 @@ def in_base(b: FunctionBuilder, k: V, f: V, f_lo: V | None, base: Base) -> V:
     total = fast_two_sum(b, b.fmul(k, two_hi), product.hi)
     rest = b.fma(log.hi, scale_lo, b.fma(log.lo, scale_hi, product.lo))
     return b.fadd(total.hi, b.fadd(total.lo, b.fma(k, two_lo, rest)))
+
+
+def log_pair_of_positive(b: FunctionBuilder, x: V) -> Pair:
+    """log of positive normal numbers with some bits more than one number has."""
+    parts = split(b, x)
+    hi, lo = LN2[format_of(x).name]
+    f = b.fsub(parts.m, 1.0)
+    correction = log_correction(b, f, b.fmul(parts.k, lo))
+    total = fast_two_sum(b, b.fmul(parts.k, hi), f)
+    return fast_two_sum(b, total.hi, b.fsub(total.lo, correction))
 
 
 def log2_of_1p(b: FunctionBuilder, x: V) -> V:

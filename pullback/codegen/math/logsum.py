@@ -11,6 +11,7 @@ from pullback.codegen.math.log import log1p, log2_of_1p
 
 LN2 = 0.6931471805599453
 
+
 def logaddexp(b: FunctionBuilder, x: V, y: V) -> V:
     """The larger, plus log1p(exp(smaller - larger))."""
     return larger_plus(b, x, y, exp, lambda power: log1p(b, power), 1.0)

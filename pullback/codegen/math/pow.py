@@ -97,5 +97,3 @@ def patch_pow_ends(b: FunctionBuilder, x: V, y: V, value: V) -> V:
     value = b.select(b.and_(finite_negative, b.not_(whole)), NAN, value)
     value = b.select(b.fcmp("uno", x, y), b.fadd(x, y), value)
     return b.select(b.or_(b.fcmp("oeq", x, 1.0), b.fcmp("oeq", y, 0.0)), 1.0, value)
-
-

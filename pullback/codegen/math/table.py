@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.math import arc, erf, exp, hyperbolic, log, logsum, modulo, pow, roots, trig
+from pullback.codegen.math import arc, erf, exp, gamma, hyperbolic, log, logsum, modulo, pow, roots, trig
 
 Emitter = Callable[..., V]
 
@@ -62,6 +62,9 @@ FUNCTIONS = (
     MathFunction("nextafter", 2, modulo.nextafter, (0.0, 0.0), "numpy.nextafter"),
     MathFunction("erf", 1, erf.erf, (1.0, 1.0), "scipy.special.erf"),
     MathFunction("erfc", 1, erf.erfc, (1.1, 1.1), "scipy.special.erfc"),
+    MathFunction("lgamma", 1, gamma.lgamma, (1.5, 1.0), "scipy.special.gammaln"),
+    MathFunction("digamma", 1, gamma.digamma, (1.5, 1.0), "scipy.special.psi"),
+    MathFunction("polygamma", 1, gamma.polygamma, (2.0, 1.0), "scipy.special.polygamma"),
     MathFunction("logaddexp", 2, logsum.logaddexp, (2.0, 2.0), "numpy.logaddexp"),
     MathFunction("logaddexp2", 2, logsum.logaddexp2, (2.0, 2.0), "numpy.logaddexp2"),
 )

@@ -6,6 +6,8 @@ done one by one.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pullback.codegen.llvm import FunctionBuilder, V, const, with_element
 from pullback.codegen.math.kit import (
     Pair,
@@ -84,7 +86,7 @@ def window(b: FunctionBuilder, position: V, count: int) -> list[V]:
     table = b.module.words(numbers)
     first, shift = b.lshr(position, 6), b.and_(position, 63)
     found = [b.load("i64", b.gep("i64", table, b.add(first, i)), WORD_BYTES) for i in range(count + 1)]
-    return [b.intrinsic("fshl", high, low, shift) for high, low in zip(found, found[1:], strict=False)]
+    return [b.intrinsic("fshl", high, low, shift) for high, low in pairwise(found)]
 
 
 def top_of_product(b: FunctionBuilder, m: V, words: list[V]) -> V:
