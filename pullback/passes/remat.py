@@ -5,13 +5,12 @@ can be computed from by cheap ops will do. The smallest such set, in bytes, is a
 cannot be computed again and what is read.
 """
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
 
 from pullback.ir.graph import Op, Value
 from pullback.ir.opdef import Scalar, View
 from pullback.ir.ops.transcendental import TRANSCENDENTAL
+from pullback.passes.views import networkx
 
 LARGEST = 2000  # values in one component: beyond, what is read is stored
 LONGEST = 48  # cost of a chain that is computed again; what ends a longer one is stored
@@ -103,10 +102,11 @@ def _components(ops: Sequence[Op], wanted: set[Value], reads: set[Value], depth:
 
 
 def _cut(component: set[Value], reads: set[Value], depth: dict[Value, int], cost: Callable[[Value], int]) -> set[Value]:
-    if len(component) == 1:
-        return set(component)
-    networkx = _networkx()
-    graph = networkx.DiGraph()
+    given = {v for v in component if v not in depth}
+    if len(component) == 1 or all(cost(v) == 0 for v in given):
+        return given or set(component)
+    nx = networkx()
+    graph = nx.DiGraph()
     deepest = max(depth.get(v, 0) for v in component)
     for v in component:
         nearness = min(deepest - depth.get(v, 0), PRECISION - 1)
@@ -119,10 +119,5 @@ def _cut(component: set[Value], reads: set[Value], depth: dict[Value, int], cost
             graph.add_edge((v, "out"), "sink")
     if "source" not in graph:
         return set()
-    _, (above, _) = networkx.minimum_cut(graph, "source", "sink")
+    _, (above, _) = nx.minimum_cut(graph, "source", "sink")
     return {v for v in component if (v, "in") in above and (v, "out") not in above}
-
-
-def _networkx() -> ModuleType:
-    """Loaded at first use: importing it takes as long as importing all the rest."""
-    return importlib.import_module("networkx")
