@@ -283,7 +283,7 @@ def _plain_tree(trace: Trace, x: Any) -> Any:
     if isinstance(x, Selection):
         raise _DependsError
     if isinstance(x, np.ndarray):
-        trace.watch = True
+        trace.rest_on(x)
         return x
     if type(x) in (list, tuple):
         return type(x)([_plain_tree(trace, p) for p in x])

@@ -135,8 +135,8 @@ def trace(
         guards=tuple(state.guards),
         checks=tuple(state.checks),
         written=tuple([k for k in numbers if arguments[k]._cell.written]),
-        watched=state.watch,
-        environment=environment.after_trace(set(state.outer_arrays), state.watch),
+        watched=state.watch or bool(state.fixed),
+        environment=environment.after_trace(set(state.outer_arrays), state.fixed, state.watch),
     )
 
 

@@ -105,15 +105,17 @@ class Environment:
                     return str(entry.label)
         return None
 
-    def after_trace(self, whole: set[int], watch: bool) -> "Environment":
+    def after_trace(self, whole: set[int], fixed: set[int], watch: bool) -> "Environment":
         """What a finished trace rests on.
 
         whole : identities of the arrays that became parameters, so that changes of theirs are seen anyway; the others
-            were looked at in ways that leave no mark, and must keep their elements (with `watch`, all must)
+            were looked at in ways that leave no mark, and must keep their elements
+        fixed : identities of the arrays whose elements shaped the program; with `watch`, every array
 
         What the function itself changed is left out: a side effect happens when it is traced, not at each call.
         """
-        contents = [Content(label, a, a.copy()) for label, a in self.arrays if watch or id(a) not in whole]
+        kept = [(label, a) for label, a in self.arrays if watch or id(a) in fixed or id(a) not in whole]
+        contents = [Content(label, a, a.copy()) for label, a in kept]
         return replace(
             self,
             names=tuple([n for n in self.names if n.is_same()]),

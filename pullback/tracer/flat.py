@@ -65,7 +65,8 @@ class FlatIterator:
             wanted = places.size
             if size == 0 and wanted:
                 raise ValueError("Cannot copy empty sequence to a flat iterator")
-            flat[places.reshape(-1)] = values if size == wanted else values[np.arange(wanted) % max(size, 1)]
+            used = values if size == wanted else values[new_array(trace, np.arange(wanted) % max(size, 1))]
+            flat[new_array(trace, places.reshape(-1))] = used
         content_now = reshape_content(trace, content(flat), self._array._shape)
         write(self._array, content_now if isinstance(content_now, Value) else np.array(content_now))
 

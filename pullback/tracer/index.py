@@ -119,7 +119,7 @@ def _item(trace: Trace, k: Any) -> Any:
 
 def _fixed_array(trace: Trace, array: Array) -> Array:
     """An index array from outside the function: its numbers shape the program, so they must not change."""
-    trace.watch = True
+    trace.rest_on(array)
     return array
 
 

@@ -86,7 +86,7 @@ class Selection(Operators, InplaceOperators, Methods):
         traced anew."""
         trace = active()
         places = decide_array(trace, self._mask_value).nonzero()
-        made: TracedArray = self.dense[places]
+        made: TracedArray = self.dense[tuple([new_array(trace, np.array(p)) for p in places])]
         return made
 
     __traced_array__ = packed

@@ -134,7 +134,8 @@ def apply_at(ufunc: np.ufunc, x: TracedArray, key: Any, value: Any) -> None:
     whole = x.reshape(-1) if x.flags.c_contiguous else x.flat
     for number in range(int(rounds.max(initial=-1)) + 1):
         chosen = np.flatnonzero(rounds == number)
-        whole[flat[chosen]] = ufunc(whole[flat[chosen]], values[chosen])
+        at, order = new_array(trace, flat[chosen]), new_array(trace, chosen)
+        whole[at] = ufunc(whole[at], values[order])
 
 
 def _occurrence(flat: Any) -> Any:

@@ -113,9 +113,10 @@ class Trace:
     suppliers : for each parameter, a function that gives its present array; None for abstract arguments
     known : arrays evaluated so far, for Python branches
     reachable : identities of the arrays the function can reach by name
+    fixed : those among them whose elements the program depends on
     settled : values that depend on no argument: constants, captured arrays, what is computed from them
     place : the source line of ops that no line of the function asks for, such as reading its results
-    watch : whether a number was taken out of captured data, which must then not change between calls
+    watch : whether a number was taken out of captured data without a trace: then no reachable array may change
     """
 
     dispatch: Any
@@ -138,6 +139,7 @@ class Trace:
     outer_arrays: dict[int, OuterArray] = field(default_factory=dict)
     extra: list[OuterValue | OuterArray] = field(default_factory=list)
     reachable: set[int] = field(default_factory=set)
+    fixed: set[int] = field(default_factory=set)
 
     # ------------------------------------------------------------------ parameters
 
@@ -170,6 +172,14 @@ class Trace:
             self.extra.append(known)
             self.settled.add(param)
         return known.param
+
+    def rest_on(self, array: Array) -> None:
+        """The program depends on the elements of a plain array from outside: they must not change between calls."""
+        known = next((id(a) for a in (array, array.base) if id(a) in self.reachable), None)
+        if known is None:
+            self.watch = True
+        else:
+            self.fixed.add(known)
 
     # ------------------------------------------------------------------ emitting
 

@@ -92,7 +92,7 @@ def is_fixed(x: Any) -> bool:
 def static_array(trace: Trace, x: Any, what: str) -> Any:
     """`x` as a plain array, for arguments that shape the program (repeats, indices); traced integers are guarded."""
     if isinstance(x, np.ndarray) and not isinstance(x, TracedValue):
-        trace.watch = True
+        trace.rest_on(x)
         return x
     if isinstance(x, TracedValue) or (isinstance(x, list | tuple) and holds_traced(x)):
         content = content_of(trace, x)

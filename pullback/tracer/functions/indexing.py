@@ -16,6 +16,7 @@ from pullback.tracer.dispatch import Entry, Refused
 from pullback.tracer.functions.common import (
     array,
     axis_number,
+    const,
     contents,
     finish,
     op,
@@ -30,7 +31,7 @@ from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 def _integers(trace: Trace, indices: Any) -> Content:
     """An index argument as i64; a plain or constant one is fixed."""
     if isinstance(indices, np.ndarray) and not isinstance(indices, TracedValue):
-        trace.watch = True
+        trace.rest_on(indices)
         fixed = np.asarray(indices)
     else:
         made = array(indices)
@@ -69,7 +70,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     index = _by_mode(trace, _integers(trace, indices), x.shape[number], number, mode)
     content = content_of(trace, x)
     if not isinstance(index, Value):
-        key = (slice(None),) * number + (index if index.ndim else int(index),)
+        key = (slice(None),) * number + (const(index) if index.ndim else int(index),)
         picked = x[key]
         return (
             picked.copy()
@@ -99,9 +100,9 @@ def _along(trace: Trace, x: Any, indices: Any, axis: Any) -> tuple[int, tuple[An
     key: list[Any] = []
     for k, n in enumerate(x.shape):
         if k == number:
-            key.append(new_array(trace, index) if isinstance(index, Value) else index)
+            key.append(new_array(trace, index, lent=True))
         else:
-            key.append(np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)]))
+            key.append(const(np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])))
     return number, tuple(key)
 
 
@@ -109,7 +110,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     x, trace = array(a), active()
     if axis is None:
         x, axis = np.ravel(x), 0
-    chosen = np.flatnonzero(static_array(trace, array(condition).astype(bool), "np.compress: the condition"))
+    chosen = const(np.flatnonzero(static_array(trace, array(condition).astype(bool), "np.compress: the condition")))
     return take(x, chosen, axis, out)
 
 
@@ -164,7 +165,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if count == 0 or values.size == 0:
         return
     flat_index = trace.apply("reshape", index, shape=(count,)) if isinstance(index, Value) else index.reshape(-1)
-    used = values if values.size == count else values[np.arange(count) % values.size]
+    used = values if values.size == count else values[const(np.arange(count) % values.size)]
     x.flat[new_array(trace, flat_index, lent=True)] = used
 
 
@@ -188,7 +189,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if chosen.size:
         if values.size == 0:
             raise trace.error(ValueError, "Cannot insert from an empty array!")
-        x.flat[chosen] = values[np.arange(chosen.size) % values.size]
+        x.flat[const(chosen)] = values[const(np.arange(chosen.size) % values.size)]
 
 
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
@@ -197,7 +198,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     new = np.ravel(array(values))
     if new.size == 0:
         return
-    wide = new[np.arange(x.size) % new.size] if new.size != x.size else new
+    wide = new[const(np.arange(x.size) % new.size)] if new.size != x.size else new
     parts = contents(np.reshape(array(mask), x.shape), np.reshape(wide, x.shape))[1]
     _select_into(trace, x, parts[0], parts[1])
 
@@ -285,7 +286,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     size = int(np.prod(shape, dtype=np.int64))
     if x.size == 0 or size == 0:
         return np.zeros_like(x, shape=shape)
-    return np.reshape(x[np.arange(size) % x.size], shape)
+    return np.reshape(x[const(np.arange(size) % x.size)], shape)
 
 
 # ------------------------------------------------------------------ index sets of a shape

@@ -16,11 +16,12 @@ from pullback.tracer.functions.common import (
     available,
     axis_number,
     concat,
+    const,
     finish,
     given,
-    is_fixed,
     static_array,
 )
+from pullback.tracer.functions.ranges import arange, linspace
 from pullback.tracer.operands import cast, content_of
 from pullback.tracer.trace import Trace, active
 
@@ -164,7 +165,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if single and new.ndim:
         new = np.moveaxis(new, 0, number) if new.ndim == x.ndim else new
     wide = np.broadcast_to(new, shape)
-    return np.take(np.concatenate([x, wide], axis=number), source, axis=number)
+    return np.take(np.concatenate([x, wide], axis=number), const(source), axis=number)
 
 
 def _insert_places(trace: Trace, obj: Any, n: int, new: Any, axis: int, x: Any) -> tuple[Any, bool]:
@@ -193,7 +194,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     number = axis_number(trace, axis, x.ndim)
     gone = obj if isinstance(obj, slice) else static_array(trace, obj, "np.delete: the index")
     kept = np.delete(np.arange(x.shape[number]), gone)
-    return np.take(x, kept, axis=number)
+    return np.take(x, const(kept), axis=number)
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
@@ -310,12 +311,8 @@ def _placed(lead: int, own: int, first: int) -> list[int]:
 def _range(item: slice) -> Any:
     start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
     if isinstance(step, complex):
-        return array(np.linspace(start, stop, int(abs(step))))
-    return (
-        array(np.arange(start, stop, step))
-        if is_fixed(start) and is_fixed(stop)
-        else np.arange(int(start), int(stop), step)
-    )
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
 
 
 def _list_dtype(items: list[Any], parts: list[Any]) -> DType:

@@ -226,7 +226,7 @@ def sinc(x: Any) -> Any:
     a = a if a.dtype.kind in "fc" else a.astype(np.float64)
     y = np.pi * a
     zero = y == 0
-    safe = np.where(zero, np.ones((), a.dtype), y)
+    safe = np.where(zero, 1, y)
     near = 1 - y * y / 6
     return np.where(zero, near, np.sin(safe) / safe).astype(a.dtype, copy=False)
 

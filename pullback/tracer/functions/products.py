@@ -10,7 +10,7 @@ from pullback.ir.types import DType, Shape
 from pullback.tracer.array import TracedValue
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import ufunc_types
-from pullback.tracer.functions.common import array, axis_number, contents, finish
+from pullback.tracer.functions.common import array, axis_number, const, contents, finish
 from pullback.tracer.functions.contract import contract
 from pullback.tracer.operands import operand
 from pullback.tracer.trace import Content, Trace, active
@@ -246,7 +246,7 @@ def matrix_power(a: Any, n: Any) -> Any:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise trace.error(ShapeError, f"Last 2 dimensions of the array must be square, got shape {x.shape}")
     if power == 0:
-        return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
+        return np.zeros_like(x) + const(np.eye(x.shape[-1], dtype=x.dtype))
     if power < 0:
         x, power = np.linalg.inv(x), -power
     result: Any = None

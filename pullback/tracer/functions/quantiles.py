@@ -95,7 +95,7 @@ def _quantile(
         result = _at_quantiles(ordered, wanted, _weak(q, wanted), method, skip_nan)
     if x.dtype.kind == "f" and not skip_nan:
         nan = np.isnan(ordered[-1])
-        result = np.where(nan, np.asarray(np.nan).astype(result.dtype)[()], result)
+        result = np.where(nan, np.nan, result)
     if keepdims is not NOVALUE and keepdims:
         result = np.reshape(result, _kept_shape(x, axes, wanted.shape))
     return finish(contents(result)[1][0], out, name, "unsafe")

@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, constant_array
+from pullback.tracer.functions.common import array, const, constant_array
 from pullback.tracer.trace import active
 
 
@@ -17,7 +17,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     if not any(isinstance(v, TracedValue) for v in (start, stop, step)):
         return constant_array(np.arange(*(start, stop, step), dtype=dtype))
     length = max(int(np.ceil((stop - start) / step)), 0)
-    values = start + np.arange(length) * step
+    values = start + const(np.arange(length)) * step
     return array(values) if dtype is None else array(values).astype(dtype)
 
 
@@ -57,7 +57,7 @@ def linspace(
     trace = active()
     delta = hi - lo
     parts = count - 1 if endpoint else count
-    grid = np.arange(count, dtype=np.float64).reshape((-1,) + (1,) * np.ndim(delta))
+    grid: Any = np.arange(count, dtype=np.float64).reshape((-1,) + (1,) * np.ndim(delta))
     ramp = new_array(trace, grid.astype(np.result_type(lo.dtype, hi.dtype, float)))
     step = delta / parts if parts > 0 else delta * np.nan
     values = ramp * step + lo if parts > 0 else ramp * delta + lo

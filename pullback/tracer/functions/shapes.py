@@ -16,6 +16,7 @@ from pullback.tracer.functions.common import (
     array,
     axis_number,
     axis_numbers,
+    const,
     contents,
     static_array,
 )
@@ -324,7 +325,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         spread = expand_dims(x, number + 1)
         wide = np.broadcast_to(spread, (*x.shape[: number + 1], count, *x.shape[number + 1 :]))
         return np.reshape(wide, (*x.shape[:number], n * count, *x.shape[number + 1 :])).copy()
-    return x[(slice(None),) * number + (np.repeat(np.arange(n), counts),)]
+    return x[(slice(None),) * number + (const(np.repeat(np.arange(n), counts)),)]
 
 
 FUNCTIONS: dict[Any, Entry] = {

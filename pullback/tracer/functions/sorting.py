@@ -10,7 +10,7 @@ from pullback.ir.types import I64
 from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.convert import decide_array
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_number, contents, finish, iota, op, static_array
+from pullback.tracer.functions.common import array, axis_number, const, contents, finish, iota, op, static_array
 from pullback.tracer.operands import broadcast, cast, content_of
 from pullback.tracer.steps import reshape_content
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
@@ -204,13 +204,13 @@ def unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
             UnsupportedError, "np.unique of traced numbers is followed without return_* and axis arguments only"
         )
     ordered = sort(np.ravel(x))
-    fresh = np.concatenate([np.ones(min(ordered.size, 1), bool), np.not_equal(ordered[1:], ordered[:-1])])
+    fresh = np.concatenate([const(np.ones(min(ordered.size, 1), bool)), np.not_equal(ordered[1:], ordered[:-1])])
     if kwargs.get("equal_nan", True):
         nan = np.isnan(ordered)
         fresh = np.logical_and(
-            fresh, np.logical_not(np.concatenate([np.zeros(min(ordered.size, 1), bool), nan[1:] & nan[:-1]]))
+            fresh, np.logical_not(np.concatenate([const(np.zeros(min(ordered.size, 1), bool)), nan[1:] & nan[:-1]]))
         )
-    return ordered[decide_array(trace, content_of(trace, fresh))]
+    return ordered[const(decide_array(trace, content_of(trace, fresh)))]
 
 
 def isin(

@@ -188,11 +188,7 @@ def _nan_extremum(function: Callable[..., Any], far: float) -> Callable[..., Any
         result = function(filled, axis, None, keepdims, initial, where)
         if present is not None:
             any_left = np.any(_both(where, present), axis=axis, keepdims=_keep(keepdims))
-            result = (
-                np.where(any_left, result, np.asarray(np.nan).astype(result.dtype)[()])
-                if not given(initial)
-                else result
-            )
+            result = np.where(any_left, result, np.nan) if not given(initial) else result
         return result if out is None else finish(contents(result)[1][0], out, "np.nanmax")
 
     return extremum
@@ -224,7 +220,7 @@ def _nan_spread(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(filled, axis, dtype, None, lost, keepdims, where=mask, mean=mean)
         if mask is not NOVALUE:  # too few elements: NaN
             enough = np.sum(mask, axis=axis, keepdims=_keep(keepdims)) > lost
-            result = np.where(enough, result, np.asarray(np.nan).astype(result.dtype)[()])
+            result = np.where(enough, result, np.nan)
         return result if out is None else finish(contents(result)[1][0], out, "np.nanvar")
 
     return spread

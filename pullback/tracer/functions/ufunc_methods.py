@@ -70,10 +70,10 @@ def _logsumexp(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return np.sum(wide, axis=axes, keepdims=keepdims) - np.inf
     trace, (content,) = contents(np.max(wide, axis=axes, keepdims=True))
     top: Any = finish(trace.apply("stop_gradient", content))
-    top = np.where(np.isfinite(top), top, np.zeros((), wide.dtype)[()])
+    top = np.where(np.isfinite(top), top, 0.0)
     total = np.sum(np.exp(wide - top), axis=axes, keepdims=True)
     empty = total == 0
-    result = np.where(empty, np.asarray(-np.inf).astype(wide.dtype)[()], np.log(np.where(empty, 1, total))) + top
+    result = np.where(empty, -np.inf, np.log(np.where(empty, 1, total))) + top
     result = result.astype(wide.dtype, copy=False)
     return result if keepdims else np.squeeze(result, axis=axes)
 

@@ -12,7 +12,7 @@ from pullback.ir.types import Shape, real_dtype
 from pullback.tracer.array import TracedScalar, TracedValue, new_array, new_scalar
 from pullback.tracer.cell import element_strides
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_number, contents
+from pullback.tracer.functions.common import array, axis_number, const, contents
 from pullback.tracer.functions.shapes import as_tuple, permuted, ravel, strided, view, written
 from pullback.tracer.steps import Gathered, Part, Reshaped, Strided
 from pullback.tracer.trace import Content, active
@@ -80,7 +80,7 @@ def diag(v: Any, k: int = 0) -> Any:
     made = np.zeros((n, n), x.dtype)
     trace = active()
     target = new_array(trace, made)
-    rows = np.arange(x.size) + max(-offset, 0)
+    rows = const(np.arange(x.size) + max(-offset, 0))
     target[rows, rows + offset] = x
     return target
 
