@@ -1,8 +1,8 @@
 """Reverse mode of loops: the body is run with its residuals stacked, the adjoint is a scan the other way over them.
 
 A loop whose number of turns is not static stacks on tapes, and its adjoint is a scan of run-time length. What the
-residuals are is chosen as everywhere (`partition`): scanned operands and constants cost nothing, the carries and what is
-computed from them cost their bytes in each turn. What depends on constants only is computed once, before the loop.
+residuals are is chosen as everywhere (`partition`): scanned operands and constants cost nothing, the carries and what
+is computed from them cost their bytes in each turn. What depends on constants only is computed once, before the loop.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
-"""Every op's native code agrees with its evaluation, on all samples: exactly where the op only moves or compares, within a few
-units in the last place elsewhere."""
+"""Every op's native code agrees with its evaluation, on all samples: exactly where the op only moves or compares,
+within a few units in the last place elsewhere."""
 
 from collections.abc import Sequence
 from typing import Any
