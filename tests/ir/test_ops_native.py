@@ -21,7 +21,7 @@ from tests.native import compile_plan
 Array = np.ndarray[Any, Any]
 OPTIONS = Options()
 ULPS = 8
-# Their results are conditioned by the data, or have a sign that is free: compared with a tolerance of the size of the whole.
+# Results conditioned by the data, or of a free sign: compared with a tolerance of the size of the whole.
 LOOSE = frozenset(
     {"dot_general", "cholesky", "solve", "triangular_solve", "slogdet", "eigh", "svd", "qr", "fft", "prod"}
 )
