@@ -135,7 +135,7 @@ def existing(output: Path) -> dict[str, str]:
     """Entries of the present file, by name, as text."""
     if not output.exists():
         return {}
-    blocks = output.read_text().split("\n# ")[2:]
+    blocks = output.read_text().split("# fmt: off\n")[1].split("\n# ")[1:]
     return {block.split("\n")[1].split(":")[0]: "# " + block.rstrip() for block in blocks}
 
 
@@ -189,7 +189,8 @@ from typing import TypeAlias
 
 Coefficients: TypeAlias = dict[str, tuple[float, ...]]
 
-# fmt: off  (with a line for each number this would be a long file)
+# With a line for each number this would be a long file.
+# fmt: off
 ''',
     "pieces.py": '''"""Functions cut into intervals, written by `tools/fit_polynomials.py`.
 
@@ -201,7 +202,8 @@ from typing import TypeAlias
 
 Rows: TypeAlias = dict[str, tuple[tuple[float, ...], ...]]
 
-# fmt: off  (with a line for each number this would be a long file)
+# With a line for each number this would be a long file.
+# fmt: off
 ''',
 }
 
