@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("numpy", "scipy", "llvmlite", "jax", "jaxlib", "torch", "autograd", "numba")
+# More than this many other programs running, on average over the last minute, and times mean little.
+BUSY = 0.7
 
 
 def describe(threads: int) -> dict[str, Any]:
@@ -17,17 +19,22 @@ def describe(threads: int) -> dict[str, Any]:
         "threads": threads,
         "python": platform.python_version(),
         "versions": {name: version for name in PACKAGES if (version := _version(name))},
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
         # A core type set by hand makes OpenBLAS use kernels of another processor.
         "openblas_coretype": os.environ.get("OPENBLAS_CORETYPE", ""),
     }
 
 
-def one_line(machine: dict[str, Any]) -> str:
-    """Return the description as a line of text."""
+def in_words(machine: dict[str, Any]) -> str:
+    """Return the description as a line of text, and a second one if the machine is not quiet."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
-    forced = f", OPENBLAS_CORETYPE={machine['openblas_coretype']}" * bool(machine["openblas_coretype"])
+    core = machine["openblas_coretype"]
+    forced = f", OPENBLAS_CORETYPE={core}" if core else ""
     head = f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores{forced}"
-    return f"{head}; Python {machine['python']}, {versions}"
+    text = f"{head}; Python {machine['python']}, {versions}"
+    if machine["load"] > BUSY:
+        text += f"\nOther programs are running (load {machine['load']:.1f}): the figures will be off."
+    return text
 
 
 def _version(package: str) -> str:

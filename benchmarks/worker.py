@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from . import compiling, kernels
-from .machine import describe, one_line
+from .machine import describe, in_words
 from .options import Options
 from .plot import draw
 from .report import block, closing, faults
@@ -17,7 +17,7 @@ def run(options: Options) -> int:
     machine = describe(options.threads)
     # With JSON on standard output, what people read goes to the other stream.
     out = sys.stderr if options.json == "-" else sys.stdout
-    print(one_line(machine) + "\n", file=out)
+    print(in_words(machine) + "\n", file=out)
     results: list[Result] = []
     for part in (kernels, compiling):
         for result in part.measure(options):

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import compiling, kernels, main, worker
 from benchmarks.agreement import Judge
 from benchmarks.compiling import CHAINS, FIRST_CALLS
+from benchmarks.machine import describe, in_words
 from benchmarks.options import Options, parse
 from benchmarks.plot import draw
 from benchmarks.process import environment
@@ -112,6 +113,13 @@ def test_all_systems_are_told_the_same_number_of_threads() -> None:
     env = environment(3)
     assert {env["OPENBLAS_NUM_THREADS"], env["OMP_NUM_THREADS"], env["NPROC"], env["NUMBA_NUM_THREADS"]} == {"3"}
     assert env["PULLBACK"] == "threads=3,cache=memory"
+
+
+def test_the_heading_says_when_figures_will_be_off() -> None:
+    machine = {**describe(2), "load": 3.0, "openblas_coretype": "Haswell"}
+    assert "load 3.0" in in_words(machine)
+    assert "OPENBLAS_CORETYPE=Haswell" in in_words(machine)
+    assert "load" not in in_words({**machine, "load": 0.1})
 
 
 def test_times_are_medians_of_turns() -> None:
