@@ -113,6 +113,8 @@ class _Machine:
             self.scan(op, behind)
         elif op.name == "while":
             self.loop(op, behind)
+        elif op.name == "rows":
+            self.rows(op, behind)
         else:
             results = evaluate_op(op, [self.read(v) for v in op.operands])
             for value, array in zip(op.results, results, strict=True):
@@ -169,6 +171,27 @@ class _Machine:
         if dynamic:
             for result, column in zip(op.results[carries:], stacked, strict=True):
                 self.write(result, write_tape(column[::-1] if op.attrs["reverse"] else column))
+
+    def rows(self, op: Op, behind: Sequence[Span]) -> None:
+        (body,), mapped = op.regions, op.attrs["mapped"]
+        kept = [*behind, *(self.span(v) for v in (*op.operands, *op.results) if v not in self.given)]
+        made = [v for inner in body.ops for v in inner.results if v not in body.results]
+        stacks = {self.plan.slots[v].number for v in made if self.plan.slots[v].space == "stack"}
+        others = {s.number for v, s in self.plan.slots.items() if s.space == "stack" and v.op not in body.ops}
+        assert not stacks & others, "what the turns have for themselves is used elsewhere"
+        assert all(self.plan.slots[v].space == "stack" for v in made)
+        for turn in np.random.default_rng(0).permutation(op.attrs["count"]):
+            for k, (param, operand) in enumerate(zip(body.params, op.operands, strict=True)):
+                if k < mapped:
+                    self.enter_row(param, operand, int(turn), {})
+                else:
+                    self.pass_on(param, operand)
+            for result, value in zip(op.results, body.results, strict=True):
+                if self.plan.slots[value] == self.plan.slots[result]:
+                    self.moved[value] = self.moved.get(result, 0) + int(turn) * value.type.nbytes
+            self.region(body, kept)
+            for result, value in zip(op.results, body.results, strict=True):
+                self.write_row(result, int(turn), value)
 
     def enter_carried(self, params: Any, results: Sequence[Value], body: Region) -> None:
         for result in results:

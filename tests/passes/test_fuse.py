@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pullback.ir.emit import Emitter, Expr
-from pullback.ir.graph import Function, Op, walk
+from pullback.ir.graph import Attrs, Function, Op, walk
 from pullback.ir.interpret import interpret
 from pullback.ir.types import F64, I64, tensor_type
 from pullback.ir.verify import verify
 from pullback.passes import fuse as fusion
-from pullback.passes.fuse import bodies, fuse, kernels, sweep, table
+from pullback.passes.fuse import bodies, fuse, kernels, rows, sweep, table
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.passes.making import cond, make, total
 from tests.random_programs import GENERATED, arguments_for, random_function
@@ -45,6 +45,11 @@ def planned(fn: Function, seed: int = 0) -> Function:
 def check_random(ops: Sequence[str], seeds: range, size: int = 25) -> None:
     for seed in seeds:
         planned(random_function(seed, size, ops), seed)
+
+
+def always_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "WORTH_BYTES", -(10**9))
+    monkeypatch.setattr(rows, "BLOCK_POINTS", 1)
 
 
 # ------------------------------------------------------------------ random programs
@@ -82,6 +87,12 @@ def test_results_are_kept_when_no_value_may_be_computed_twice(monkeypatch: pytes
 def test_results_are_kept_when_fusion_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion, "ROUNDS", 0)
     check_random(GENERATED, range(5000, 5060))
+
+
+def test_results_are_kept_when_all_that_can_goes_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
+    check_random(MOVING, range(6000, 6150))
+    check_random(GENERATED, range(7000, 7060))
 
 
 def test_special_values_come_out_as_the_ops_give_them() -> None:
@@ -299,7 +310,7 @@ def test_a_reshape_in_memory_is_a_name() -> None:
 def test_effects_stay_in_their_order() -> None:
     def build(f: Emitter, x: Expr) -> Expr:
         for k in range(3):
-            f.b.add(f.ops["guard"], [(total(x) < float(k)).value], type(f.b.ops[-1].attrs)(index=k, expected=0))
+            f.b.add(f.ops["guard"], [(total(x) < float(k)).value], Attrs(index=k, expected=0))
         return x * 2.0
 
     found = fuse(make("f64[3]", build))
@@ -351,3 +362,80 @@ def test_equal_kernels_read_the_same() -> None:
     if len(kernel_ops(fn)) == 2:
         one, other = (op.attrs for op in kernel_ops(fn))
         assert one == other
+
+
+# ------------------------------------------------------------------ rows
+
+
+def normalised(f: Emitter, x: Expr) -> Expr:
+    return x / f.expand(f.sqrt(f.sum(x * x, axes=(1,))), (1,), x.shape)
+
+
+def test_rows_are_formed_where_kernels_hand_rows_to_one_another() -> None:
+    ops = planned(make("f64[2000,300]", normalised)).ops
+    assert [op.name for op in ops] == ["rows", "reshape"]
+    assert ops[0].attrs["count"] == 1000
+
+
+def test_small_arrays_stay_in_the_cache_without_rows() -> None:
+    assert "rows" not in [op.name for op in planned(make("f64[50,50]", normalised)).ops]
+
+
+def test_what_only_the_rows_read_is_never_stored_whole() -> None:
+    def build(f: Emitter, x: Expr) -> Expr:
+        e = f.exp(x)
+        return e / f.expand(f.sum(e, axes=(1,)), (1,), x.shape)
+
+    op = planned(make("f64[2000,300]", build)).ops[0]
+    assert len(op.results) == 1
+
+
+def test_a_sum_over_columns_of_blocks_is_added_up_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
+
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        y = normalised(f, x)
+        return [f.sum(y, axes=(0,)), f.max(y, axes=(0, 1), ties="equal")]
+
+    ops = planned(make("f64[6,4]", build)).ops
+    assert [op.name for op in ops] == ["rows", "kernel", "kernel"]
+    assert [op.attrs["space"] for op in ops[1:]] == [(6, 4), (6,)]
+
+
+def test_a_kernel_that_needs_all_rows_comes_behind_them() -> None:
+    def build(f: Emitter, x: Expr) -> Expr:
+        y = normalised(f, x)
+        return y / f.expand(total(f.exp(y)), (0, 1), x.shape)
+
+    names = [op.name for op in planned(make("f64[2000,300]", build)).ops]
+    assert names.index("rows") < len(names) - 1
+    assert names[-1] == "kernel"
+
+
+def test_batches_of_matrices_go_along_with_masks_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
+
+    def build(f: Emitter, x: Expr, mask: Expr) -> Expr:
+        x = f.sin(x) + f.broadcast_to(mask, x.shape, (1, 2))
+        return x / f.expand(f.sum(x, axes=(2,)), (2,), x.shape)
+
+    ops = planned(make("f64[6,5,7] f64[5,7]", build)).ops
+    assert ops[0].name == "rows"
+    assert (ops[0].attrs["count"], ops[0].attrs["mapped"], len(ops[0].operands)) == (6, 1, 2)
+
+
+def test_an_effect_does_not_overtake_another_when_rows_are_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
+
+    def guard(x: Expr, index: int) -> None:
+        x.f.b.add(x.f.ops["guard"], [(x < 100.0).value], Attrs(index=index, expected=1))
+
+    def build(f: Emitter, x: Expr) -> Expr:
+        y = f.exp(x)
+        s = f.sum(y, axes=(1,))
+        guard(total(s), 0)
+        guard(total(x), 1)
+        return y / f.expand(s, (1,), x.shape)
+
+    ops = planned(make("f64[4,3]", build)).ops
+    assert [op.attrs["index"] for op in ops if op.name == "guard"] == [0, 1]

@@ -8,15 +8,15 @@ from pullback.ir.interpret import interpret
 from pullback.passes.fuse import fuse
 from tests.passes.workloads import WORKLOADS, heat, sine_chain, workload
 
-# The spaces of the kernels, and the other ops.
+# The spaces of the kernels, and the other ops. A loss over rows is summed behind them.
 EXPECTED: dict[str, list[object]] = {
     "chain": [(10000,), ()],
     "black_scholes": [(1000000,)],
     "redundant": [(1000000,)],
     "rosenbrock": [(1000,)],
-    "softmax": [(1000, 1000)] * 4,
-    "logsumexp": [(1000, 1000), (1000, 1000), (1000,), (1000, 1000)],
-    "max_with_ties": [(1000, 1000), (1000, 1000), (1000,), (1000, 1000)],
+    "softmax": ["rows", (1000,), "reshape"],
+    "logsumexp": ["rows", (1000,), "reshape"],
+    "max_with_ties": ["rows", (1000,), "reshape"],
     "logistic_regression": ["dot_general", (10,), (100,), (), "dot_general", (10,)],
     "mlp": [
         "dot_general", (32, 64), "dot_general", (32, 10), (32, 10), (32,), (32, 10), (), "dot_general", (32, 64),
@@ -39,6 +39,21 @@ def small(fn: Function) -> list[np.ndarray]:
 def test_a_workload_becomes_so_many_kernels(name: str) -> None:
     fn = workload(name)
     assert [shape_of(op) for op in fuse(fn).ops] == EXPECTED[name]
+
+
+# One block is one row, which is an axis of length 1 in front.
+IN_A_ROW: dict[str, list[object]] = {
+    "softmax": [(1, 1000)] * 4,
+    "logsumexp": [(1, 1000), (1, 1000), (1,), (1, 1000)],
+    "max_with_ties": [(1, 1000), (1, 1000), (1,), (1, 1000)],
+}
+
+
+@pytest.mark.parametrize("name", IN_A_ROW)
+def test_rows_of_a_workload_are_walked_once(name: str) -> None:
+    rows = fuse(workload(name)).ops[0]
+    assert [shape_of(op) for op in rows.regions[0].ops] == IN_A_ROW[name]
+    assert (rows.attrs["count"], rows.attrs["mapped"]) == (1000, 1)
 
 
 @pytest.mark.parametrize("name", [n for n in WORKLOADS if n not in ("black_scholes", "redundant")])

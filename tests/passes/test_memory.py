@@ -14,7 +14,7 @@ from pullback.ir.ops import OPS
 from pullback.ir.plan import Plan, Slot
 from pullback.ir.types import parse_type
 from pullback.passes import memory
-from pullback.passes.fuse import fuse
+from pullback.passes.fuse import bodies, fuse, rows
 from pullback.passes.memory import plan
 from pullback.passes.memory.arena import Interval, arrange
 from tests.passes.making import cond, make, region, total
@@ -24,6 +24,10 @@ from tests.random_programs import GENERATED, arguments_for, random_function
 
 IN_PLACE = (
     "update", "scatter", "scatter_add", "if", "scan", "while", "add", "mul", "sin", "slice", "reshape", "sum", "select",
+)  # fmt: skip
+
+ROWWISE = (
+    "add", "mul", "sin", "exp", "broadcast", "reshape", "sum", "max", "select", "scan", "if", "cumsum", "transpose",
 )  # fmt: skip
 
 
@@ -72,6 +76,13 @@ def test_plans_of_loops_and_branches_that_write_in_place_keep_values_apart() -> 
 def test_plans_without_local_variables_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SMALL", 0)
     check_random(GENERATED, range(2000, 2080), 25)
+
+
+def test_plans_of_rows_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "WORTH_BYTES", -(10**9))
+    monkeypatch.setattr(rows, "BLOCK_POINTS", 1)
+    monkeypatch.setattr(bodies, "SMALL", 0)
+    check_random(ROWWISE, range(3000, 3120), 25)
 
 
 @pytest.mark.parametrize("name", [n for n in WORKLOADS if n not in ("black_scholes", "redundant", "pairwise_energy")])

@@ -2,6 +2,7 @@
 
 `table` says of each value when it can be had; `sweep` walks backward and decides what each kernel computes, stores and
 loads (`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices); `bodies` and `schedule` write it out.
+`rows` then brings kernels together that hand each other rows.
 """
 
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pullback.ir.graph import Function, Region, Value
 from pullback.ir.types import Shape
 from pullback.passes.fuse.constants import sink_constants
 from pullback.passes.fuse.homes import Homes
+from pullback.passes.fuse.rows import form_rows
 from pullback.passes.fuse.schedule import planned_region
 from pullback.passes.fuse.sweep import Sweep
 from pullback.passes.fuse.table import Cut, Table
@@ -40,4 +42,4 @@ def _fuse_region(region: Region) -> Region:
             break
         cuts.update(sweep.cuts)
         splits.update(sweep.splits)
-    return planned_region(region, table, homes.kernels, _fuse_region)
+    return form_rows(planned_region(region, table, homes.kernels, _fuse_region))

@@ -4,6 +4,8 @@
 `carries` prepares loops; `arena` lays out what is neither an argument, a result nor small.
 """
 
+from typing import Literal
+
 from pullback.config import Options
 from pullback.ir.graph import Function, Value
 from pullback.ir.plan import Plan, Slot
@@ -29,18 +31,27 @@ def plan(function: Function, options: Options | None = None) -> Plan:
     small = [b for b in places.created if b.nbytes <= SMALL][:MANY]
     for number, buffer in enumerate(small):
         buffer.slot = Slot("stack", number)
-    arena = [b for b in places.created if b.slot is None]
-    offsets, size = arrange([Interval(b.birth, b.death, b.nbytes) for b in arena])
-    for buffer, offset in zip(arena, offsets, strict=True):
-        buffer.slot = Slot("arena", 0, offset)
+    arena = _lay_out([b for b in places.created if b.slot is None], "arena", 0)
+    stack = [b.nbytes for b in small]
+    for buffers in places.turns:
+        if buffers:
+            stack.append(_lay_out(buffers, "stack", len(stack)))
     return Plan(
         function=function,
         slots={value: _slot(buffer) for value, buffer in places.buffers.items()},
-        arena_bytes=size,
-        stack_bytes=tuple([b.nbytes for b in small]),
+        arena_bytes=arena,
+        stack_bytes=tuple(stack),
         result_copies=_result_copies(function, places),
         copies=tuple(places.copies),
     )
+
+
+def _lay_out(buffers: list[Buffer], space: Literal["arena", "stack"], number: int) -> int:
+    """Give the buffers places in one block; its size."""
+    offsets, size = arrange([Interval(b.birth, b.death, b.nbytes) for b in buffers])
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        buffer.slot = Slot(space, number, offset)
+    return size
 
 
 def _slot(buffer: Buffer) -> Slot:

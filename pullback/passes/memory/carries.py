@@ -24,7 +24,7 @@ def _separate(region: Region) -> Region:
         regions = op.regions
         if inner_regions(op):
             regions = map_regions(op, _separate)
-            if op.name != "if":
+            if "carries" in op.attrs:
                 body = _with_copies(regions[-1], op.attrs["carries"])
                 regions = regions if body is regions[-1] else (*regions[:-1], body)
         rebuild.keep(op, rebuild.current(op, regions))

@@ -16,11 +16,14 @@ class Places:
 
     A value may be wanted in a certain buffer, its target: a result in the caller's memory, what a region gives in the
     buffer of the op's result. It gets that if what the buffer held before is read no more when the value is made.
+
+    created : buffers that need a place; `turns` : those of each `rows` op, which its turns have for themselves
     """
 
     def __init__(self, function: Function) -> None:
         self.buffers: dict[Value, Buffer] = {}
         self.created: list[Buffer] = []
+        self.turns: list[list[Buffer]] = []
         self.copies: list[Copy] = []
         self._constants = 0
         self._moments = Moments(function.body)
@@ -46,6 +49,8 @@ class Places:
                 self._join(op.results[0], Buffer(op.results[0].type.nbytes, 0, frozen=True, slot=slot))
             elif op.name == "if":
                 self._conditional(op)
+            elif op.name == "rows":
+                self._blocks(op)
             elif inner_regions(op):
                 self._loop(op)
             else:
@@ -193,7 +198,9 @@ class Places:
             with self._inside(list(zip(region.params, places, strict=True)), [], results, -1):
                 self._walk(region, [])
         with self._inside(list(zip(body.params, places, strict=True)), carried, stacked, -1):
-            self._walk(body, [*zip(body.results[:carries], carried, strict=True), *self._rows(op, body)])
+            given = zip(body.results[carries:], op.results[carries:], strict=True)
+            rows = self._rows(body, given) if op.name == "scan" and op.attrs["length"] >= 0 else []
+            self._walk(body, [*zip(body.results[:carries], carried, strict=True), *rows])
         self._note_copies(op, body.results[:carries], carried)
 
     def _rest(self, op: Op, first: int) -> list[Buffer]:
@@ -202,13 +209,25 @@ class Places:
         rows = [self.buffers[v].row(0) for v in op.operands[first:scanned]]
         return [*rows, *(self.buffers[v] for v in op.operands[scanned:])]
 
-    def _rows(self, op: Op, body: Region) -> list[tuple[Value, Buffer]]:
-        """Stacked results and the rows they are wanted in; none with tapes, and none that has another name or place."""
-        if op.name != "scan" or op.attrs["length"] < 0:
-            return []
-        elsewhere = {v for inner in body.ops if inner.name == "reshape" or inner_regions(inner) for v in inner.operands}
-        stacked = zip(body.results[op.attrs["carries"] :], op.results[op.attrs["carries"] :], strict=True)
+    def _rows(self, body: Region, stacked: Iterable[tuple[Value, Value]]) -> list[tuple[Value, Buffer]]:
+        """Stacked values and the rows they are wanted in; without those that have another name or place."""
+        elsewhere = {v for op in body.ops if op.name == "reshape" or inner_regions(op) for v in op.operands}
         return [(v, self.buffers[r].row(v.type.nbytes)) for v, r in stacked if _is_plain(v) and v not in elsewhere]
+
+    def _blocks(self, op: Op) -> None:
+        """The turns of `rows` may run at once, so that all they do not read or give is made by each for itself."""
+        start, (body,) = self._moments.start[op], op.regions
+        for result in op.results:
+            self._join(result, self._wanted(result, start) or self._new(result, start))
+            self.buffers[result].hold(self._moments.end[op])
+        mapped = op.attrs["mapped"]
+        places = [self.buffers[v].row(0) if k < mapped else self.buffers[v] for k, v in enumerate(op.operands)]
+        stacked = [self.buffers[r] for r in op.results]
+        outside, self.created = self.created, []
+        with self._inside(list(zip(body.params, places, strict=True)), [], stacked, -1):
+            self._walk(body, self._rows(body, zip(body.results, op.results, strict=True)))
+        self.turns.append(self.created)
+        self.created = outside
 
     def _note_copies(self, op: Op, given: Iterable[Value], carried: Sequence[Buffer]) -> None:
         for k, (value, place) in enumerate(zip(given, carried, strict=True)):
