@@ -130,6 +130,10 @@ def digamma_tail(w: mpf) -> mpf:
 
 DIGAMMA_ROOT = mpf("1.46163214496836234126265954232572132846819620400644629512959840859878644")
 
+def tanh_tail(z: mpf) -> mpf:
+    return mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1
+
+
 # Interval 0 ends at 2.5 / 2.95; from there on x * 2.95 - 2 rounds to the number of the interval.
 ERF_INTERVALS = (
     (mpf(0), mpf(2.5) / mpf(2.95)),
@@ -271,6 +275,15 @@ FITS: tuple[Fit | Pieces, ...] = (
         Fit("ERF", "", erf_tail, (1e-30, float(ERF_INTERVALS[0][1] ** 2)), lambda z: 1 / (1 + erf_tail(z)), 0, 0),
         12,
         7,
+    ),
+    Pieces(
+        "TANH",
+        "tanh(x) for 0 <= x <= 9.1, four intervals in each octave of x + 1; in the first row x + x q(x**2)",
+        mp.tanh,
+        octave_quarters(0, 4, 1),
+        Fit("TANH", "", tanh_tail, (1e-30, 0.0626), lambda z: 1 / (1 + tanh_tail(z)), 0, 0),
+        0,
+        6,
     ),
     Pieces(
         "LGAMMA",

@@ -18,7 +18,9 @@ from pullback.codegen.math.kit import (
     format_of,
     horner,
     lookup,
+    odd_pieces,
     polynomial,
+    quarter_of_octave,
     round_to_exponent,
     scale_by,
     to_bits,
@@ -36,11 +38,8 @@ def erf(b: FunctionBuilder, x: V) -> V:
     size = at_most(b, fabs(b, x), ONE_FROM)
     shifted = b.fma(at_least(b, size, 0.7), INTERVALS_PER_UNIT, fmt.round_magic - 2.0)
     index = b.sub(to_bits(b, shifted), fmt.bits_of(fmt.round_magic))
-    centre, value, *q = lookup(b, pieces.ERF[fmt.name], index, x)
-    t = b.fsub(size, centre)
-    first = b.fcmp("olt", size, FIRST_ENDS)
-    argument = b.select(first, b.fmul(t, t), t)
-    return copysign(b, b.fma(t, horner(b, argument, q), b.select(first, t, value)), x)
+    result = odd_pieces(b, pieces.ERF, index, size, b.fcmp("olt", size, FIRST_ENDS))
+    return copysign(b, result, x)
 
 
 def erfc(b: FunctionBuilder, x: V) -> V:
@@ -72,8 +71,7 @@ def exp_of_minus_square(b: FunctionBuilder, x: V) -> tuple[Pair, Exponent]:
 def erfcx_pair(b: FunctionBuilder, x: V) -> Pair:
     """exp(x**2) erfc(x) for 0 <= x < 30."""
     fmt = format_of(x)
-    quarters = b.lshr(to_bits(b, b.fadd(x, 2.0)), fmt.mantissa - 2)
-    index = b.sub(quarters, fmt.bits_of(2.0) >> (fmt.mantissa - 2))
+    index = quarter_of_octave(b, b.fadd(x, 2.0), 1)
     centre, value, *q = lookup(b, pieces.ERFCX[fmt.name], index, x)
     t = b.fsub(x, centre)
     return fast_two_sum(b, value, b.fmul(t, horner(b, t, q)))

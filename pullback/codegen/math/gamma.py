@@ -33,6 +33,7 @@ from pullback.codegen.math.kit import (
     pair_sum,
     patch_rare,
     polynomial,
+    quarter_of_octave,
     to_bits,
     two_product,
     two_sum,
@@ -54,12 +55,6 @@ def in_double(b: FunctionBuilder, function: Callable[..., V], x: V) -> V:
     if x.type == wide:
         return function(b, x)
     return b.cast("fptrunc", function(b, b.cast("fpext", x, wide)), with_element(x.type, "float"))
-
-
-def quarter_of_octave(b: FunctionBuilder, x: V, first: int) -> V:
-    """Number of the quarter of an octave that x is in, counted from 2**first."""
-    quarters = b.lshr(to_bits(b, x), DOUBLE.mantissa - 2)
-    return b.sub(quarters, DOUBLE.bits_of(2.0**first) >> (DOUBLE.mantissa - 2))
 
 
 def less_one(rows: tuple[tuple[float, ...], ...]) -> list[tuple[float, ...]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
+from pullback.codegen.math import pieces
 from pullback.codegen.math.exp import LIMITS, LOG2E, minus_one_scaled, plus_one_scaled, reduce
 from pullback.codegen.math.kit import (
     INF,
@@ -22,8 +23,10 @@ from pullback.codegen.math.kit import (
     fast_two_sum,
     format_of,
     from_bits,
+    odd_pieces,
     pair_quotient,
     polynomial,
+    quarter_of_octave,
     round_to_exponent,
     scale_by,
     sqrt_pair,
@@ -92,11 +95,23 @@ def cosh(b: FunctionBuilder, x: V) -> V:
 
 
 def tanh(b: FunctionBuilder, x: V) -> V:
-    """(exp(2|x|) - 1) / (exp(2|x|) + 1), both sides divided by 2**n and kept as pairs."""
-    limits = LIMITS[format_of(x).name]
-    bounded = at_most(b, fabs(b, x), limits.one)
+    size = fabs(b, x)
+    return copysign(b, tanh_of_float(b, size) if format_of(x).name == "float" else tanh_of_double(b, size), x)
+
+
+def tanh_of_float(b: FunctionBuilder, x: V) -> V:
+    """One polynomial for each quarter of an octave of x + 1."""
+    bounded = at_most(b, x, LIMITS["float"].one)
+    shifted = b.fadd(bounded, 1.0)
+    index = quarter_of_octave(b, shifted, 0)
+    return odd_pieces(b, pieces.TANH, index, bounded, b.fcmp("olt", shifted, 1.25))
+
+
+def tanh_of_double(b: FunctionBuilder, x: V) -> V:
+    """(exp(2 x) - 1) / (exp(2 x) + 1), both sides divided by 2**n and kept as pairs."""
+    bounded = at_most(b, x, LIMITS["double"].one)
     e = reduce(b, b.fadd(bounded, bounded))
-    return copysign(b, pair_quotient(b, minus_one_scaled(b, e), plus_one_scaled(b, e)), x)
+    return pair_quotient(b, minus_one_scaled(b, e), plus_one_scaled(b, e))
 
 
 # Above it, x**2 + 1 is x**2 to working precision, and the square is not formed.

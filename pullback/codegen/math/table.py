@@ -38,7 +38,7 @@ FUNCTIONS = (
     MathFunction("expm1", 1, exp.expm1, (1.0, 1.0), "numpy.expm1"),
     MathFunction("log", 1, log.log, (1.0, 1.0), "numpy.log"),
     MathFunction("log1p", 1, log.log1p, (1.0, 1.0), "numpy.log1p"),
-    MathFunction("tanh", 1, hyperbolic.tanh, (1.0, 1.05), "numpy.tanh"),
+    MathFunction("tanh", 1, hyperbolic.tanh, (1.0, 1.0), "numpy.tanh"),
     MathFunction("sin", 1, trig.sin, (1.0, 1.0), "numpy.sin"),
     MathFunction("cos", 1, trig.cos, (1.0, 1.0), "numpy.cos"),
     MathFunction("tan", 1, trig.tan, (1.0, 1.0), "numpy.tan"),
