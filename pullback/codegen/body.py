@@ -24,7 +24,7 @@ from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of
 from pullback.codegen.memory import Mask
 from pullback.codegen.nest import Nest
-from pullback.codegen.reduce import Reducer, State, combine
+from pullback.codegen.reduce import Reducer, State, alone, combine
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import holds_statically, level_segments
 from pullback.codegen.unrolled import load_clamped
@@ -339,6 +339,8 @@ class BodyEmitter:
             value = Lane(store.type.dtype, vector)
             if self.nest.accumulates_in_memory(store):
                 value = combine(self.s, store.kind, memory.load(self.b, value.dtype, place, 1, lanes), value)
+            else:
+                value = alone(self.s, store.kind, value)
             memory.store(self.b, value, place)
 
     def _stepped(self, k: int, value: Value, states: Sequence[State]) -> list[State]:
@@ -373,6 +375,8 @@ class BodyEmitter:
         if self.nest.accumulates_in_memory(store):
             old = memory.load(self.b, value.dtype, address, stride, value.lanes, mask)
             value = combine(self.s, store.kind, old, value)
+        elif self.nest.register_level(store) == self.nest.depth:
+            value = alone(self.s, store.kind, value)
         memory.store(self.b, value, address, stride, mask)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from pullback.codegen.lane import Lane
-from pullback.codegen.llvm import FunctionBuilder, Operand, V, const, element_of, with_element
+from pullback.codegen.llvm import FunctionBuilder, V, const, element_of, with_element
 from pullback.ir.types import DType
 
 if TYPE_CHECKING:
@@ -245,6 +245,5 @@ def integer_pow(s: Scalars, dtype: DType, x: V, n: int) -> V:
     if dtype.kind != "f":
         return power_by_squaring(x, n, b.mul)
     if abs(n) > LONGEST_CHAIN:
-        exponent: Operand = float(n)
-        return s.math("pow", Lane(dtype, x), Lane(dtype, const(x.type, exponent))).re
+        return s.math("pow", Lane(dtype, x), Lane(dtype, const(x.type, float(n)))).re
     return power_by_squaring(x if n > 0 else b.rfdiv(1.0, x), abs(n), b.fmul)

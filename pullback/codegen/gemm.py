@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pullback.codegen import memory
@@ -55,9 +56,13 @@ def _tile_cost(shapes: Matrices, lanes: int, rows: int, vectors: int) -> float:
 
 
 def emit_gemm(
-    e: Emission, b: FunctionBuilder, shapes: Matrices, x: V, y: V, out: V, rows: tuple[V, V] | None = None
+    e: Emission, b: FunctionBuilder, shapes: Matrices, pointers: Sequence[V], rows: tuple[V, V] | None = None
 ) -> None:
-    """out = x @ y, of all rows or of a range that begins at a multiple of a tile's rows; the rows of y are contiguous."""
+    """Matrices x, y, out: out = x @ y, of all rows or of a range that begins at a multiple of a tile's rows.
+
+    The rows of y are contiguous.
+    """
+    x, y, out = pointers
     _Tiles(e, b, shapes, x, y, out).emit(*(rows or (const("i64", 0), const("i64", shapes.m))))
 
 

@@ -12,9 +12,9 @@ from pullback.codegen.body import BodyEmitter
 from pullback.codegen.fill import fill
 from pullback.codegen.llvm import FunctionBuilder, Module, V, const
 from pullback.codegen.loops import LoopEmitter
+from pullback.codegen.math import MathCalls
 from pullback.codegen.nest import Nest, plan_nest
 from pullback.codegen.reduce import identity_number
-from pullback.codegen.math import MathCalls
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import all_bounds
 from pullback.codegen.spec import KernelSpec, make_spec, pairs_sine_and_cosine
@@ -144,7 +144,7 @@ def emit_inline(
 def _fill_empty(b: FunctionBuilder, spec: KernelSpec, results: Sequence[V]) -> None:
     for store, pointer in zip(spec.stores, results, strict=True):
         if store.kind != "store":
-            number = identity_number(store.kind, store.type.dtype, empty=True)
+            number = identity_number(store.kind, store.type.dtype)
             fill(b, pointer, store.type.dtype, number, store.type.size)
 
 

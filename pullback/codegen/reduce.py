@@ -19,7 +19,7 @@ from pullback.codegen.lane import F16, Lane, element_type
 from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of, vector_type, with_element
 from pullback.codegen.scalars import Scalars
 from pullback.ir.kernel import StoreKind
-from pullback.ir.types import BOOL, F32, DType, real_dtype
+from pullback.ir.types import BOOL, F32, DType
 
 State = tuple[V, ...]
 """Parts of a short state: the number (re, im); of a float extremum the number and whether a NaN was met."""
@@ -67,7 +67,7 @@ class Reducer:
         """The state of nothing."""
         type_ = vector_type(element_type(self.work_dtype), lanes)
         if self.kind == "sum":
-            zero = const(type_, -0.0 if self.dtype.kind in "fc" else 0)  # -0.0 + x is x, also for x = -0.0
+            zero = const(type_, 0)
             return (zero, zero) if self.dtype.kind == "c" else (zero,)
         if self.kind == "prod":
             return (const(type_, 1), const(type_, 0)) if self.dtype.kind == "c" else (const(type_, 1),)
@@ -176,7 +176,7 @@ class Reducer:
         parts = []
         for total, error in zip(long.total, long.errors, strict=True):
             better = b.fadd(total, error)
-            useful = b.fcmp("one", error, 0.0)  # false for NaN; and adding 0.0 would lose the sign of -0.0
+            useful = b.fcmp("one", error, 0.0)  # false for NaN
             parts.append(b.select(useful, better, total))
         return tuple(parts)
 
@@ -219,11 +219,16 @@ def lowest_or_highest(kind: StoreKind, dtype: DType) -> float:
     return int(limits.min if kind == "max" else limits.max)
 
 
-def identity_number(kind: StoreKind, dtype: DType, empty: bool = False) -> float:
-    """The result of reducing nothing; the one to start from in memory keeps the sign of a sum of -0.0."""
+def identity_number(kind: StoreKind, dtype: DType) -> float:
+    """The result of reducing nothing. NumPy's sums begin with 0.0, so that a sum of -0.0 is 0.0."""
     if kind == "sum":
-        return -0.0 if real_dtype(dtype).kind == "f" and not empty else 0
+        return 0
     return 1 if kind == "prod" else lowest_or_highest(kind, dtype)
+
+
+def alone(s: Scalars, kind: StoreKind, value: Lane) -> Lane:
+    """The result of reducing one value."""
+    return s.binary("add", value, s.constant(value, 0)) if kind == "sum" and value.dtype.kind in "fc" else value
 
 
 def _two_sum(b: FunctionBuilder, x: V, y: V) -> tuple[V, V]:

@@ -85,7 +85,7 @@ def _row(b: FunctionBuilder, whole: V, row: Value, turn: V) -> V:
 
 def _chunk_length(frame: Frame, op: Op) -> int:
     """Rows that a thread takes at a time; all of them where threads are not worth it."""
-    count = op.attrs["count"]
+    count: int = op.attrs["count"]
     turn = _TURN_NS + sum(_estimate(frame, inner) for inner in op.regions[0].ops)
     if turn * count < SHARED_FROM_NS:
         return count

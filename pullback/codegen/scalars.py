@@ -19,7 +19,6 @@ from pullback.codegen.math import MATH, MathCalls, Shared
 from pullback.errors import CodegenError
 from pullback.ir.types import BOOL, F32, DType, complex_dtype
 
-
 # predicate -> LLVM's for floats, signed and unsigned integers
 _PREDICATES = {
     "equal": ("oeq", "eq", "eq"),

@@ -16,11 +16,12 @@ CHEAP, SLOW, CALL = 1, 5, 24
 _FREE = frozenset({"constant", "stop_gradient", "within", "index", "real", "imag", "complex"})
 _SLOW = frozenset({"div", "sqrt", "floor_divide", "mod", "fmod", "integer_pow", "nextafter", "load_at"})
 _CHEAP = frozenset(
-    """
-    add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign select cast conj invert
-    isnan isinf isfinite signbit equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or
-    bitwise_xor left_shift right_shift strong_mul
-    """.split()
+    [
+        "add", "sub", "mul", "neg", "abs", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum", "fmax",
+        "fmin", "clip", "copysign", "select", "cast", "conj", "invert", "isnan", "isinf", "isfinite", "signbit",
+        "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
+        "bitwise_xor", "left_shift", "right_shift", "strong_mul",
+    ]
 )
 
 

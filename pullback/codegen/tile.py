@@ -69,7 +69,7 @@ def _part(spec: KernelSpec, axis: int, start: int, stop: int) -> KernelSpec:
 
 
 def _split(spec: KernelSpec, axis: int, whole: int, lanes: int) -> KernelSpec:
-    """The kernel for the first `whole` indices of the axis, whose last `lanes` are an axis of their own, the last one."""
+    """The kernel for the first `whole` indices of the axis, cut in tiles of `lanes`, which are the last axis."""
     inner = len(spec.space)
     space = (*(whole // lanes if k == axis else n for k, n in enumerate(spec.space)), lanes)
 

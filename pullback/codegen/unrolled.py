@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pullback.codegen import memory
 from pullback.codegen.lane import Lane, lane_constant, memory_type
 from pullback.codegen.llvm import V, const
-from pullback.codegen.reduce import Reducer
+from pullback.codegen.reduce import Reducer, alone
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.spec import CALL, KernelSpec
 from pullback.errors import CodegenError
@@ -50,10 +50,8 @@ def emit_unrolled(s: Scalars, spec: KernelSpec, operands: Sequence[V], results: 
 
 
 def _reduced(s: Scalars, reducer: Reducer, lanes: Sequence[Lane]) -> Lane:
-    if len(lanes) == 1:
-        return lanes[0]
     state = reducer.merge_all(s, [reducer.first(s, lane) for lane in lanes])
-    return reducer.close(s, reducer.add_long(s, None, state), 1, across=False)
+    return alone(s, reducer.kind, reducer.close(s, reducer.add_long(s, None, state), 1, across=False))
 
 
 def _value_at(at: Affine, point: tuple[int, ...]) -> int:

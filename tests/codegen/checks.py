@@ -42,7 +42,7 @@ def assert_native_agrees(function: Function, args: Sequence[object], ulp: float 
 
 
 def assert_close(found: Array, expected: Array, ulp: float, what: str = "") -> None:
-    """Equal in dtype, shape, NaN, infinities; numbers within `ulp` units in the last place (complex: of the modulus)."""
+    """Equal dtype, shape, NaN, infinities; numbers within `ulp` units in the last place (complex: of the modulus)."""
     assert found.dtype == expected.dtype, (what, found.dtype, expected.dtype)
     assert found.shape == expected.shape, (what, found.shape, expected.shape)
     if found.dtype.kind not in "fc":

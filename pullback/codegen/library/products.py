@@ -286,14 +286,14 @@ def _emit_chunk(program: Program, b: FunctionBuilder, way: _Way, product: Produc
     length = _rows_of_part(program, product, parts)
     lo = b.mul(b.sub(number, b.mul(matrix, parts)), length)
     hi = b.intrinsic("smin", b.add(lo, length), product.matrices.m)
-    emit_gemm(program.e, b, product.matrices, *pointers, rows=(lo, hi))
+    emit_gemm(program.e, b, product.matrices, pointers, (lo, hi))
 
 
 def _emit_one(program: Program, b: FunctionBuilder, way: _Way, product: Product, pointers: Sequence[V]) -> None:
     if way.blas_int:
         emit_blas(program.e, b, BlasCall(product.matrices, way.blas_int), *pointers)
     else:
-        emit_gemm(program.e, b, product.matrices, *pointers)
+        emit_gemm(program.e, b, product.matrices, pointers)
 
 
 def _matrices(b: FunctionBuilder, product: Product, pointers: Sequence[V], number: V) -> list[V]:

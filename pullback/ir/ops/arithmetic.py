@@ -317,7 +317,8 @@ _number_type = elementwise_infer("integer_pow", 1, NUMBER)
 
 def _integer_pow_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Array, ...]:
     (x,) = args
-    exponent = np.asarray(op.attrs["n"]).astype(x.dtype) if x.dtype.kind in "fc" else np.asarray(op.attrs["n"])
+    # uint64 to a signed power would be a float.
+    exponent = np.asarray(op.attrs["n"]).astype({"u": np.uint64, "i": np.int64}.get(x.dtype.kind, x.dtype))
     return (np.asarray(np.power(x, exponent), dtype=x.dtype),)
 
 
