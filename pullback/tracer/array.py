@@ -183,7 +183,7 @@ class TracedValue(Operators, Methods):
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         return self._cell.trace.dispatch.function(func, (), (self, *args), kwargs)
 
-    # ------------------------------------------------------------------ indexing
+    # ------------------------------------------------------------------ subscripts
 
     def __getitem__(self, key: Any) -> Any:
         return self._cell.trace.dispatch.getitem(self, key)

@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, PullbackError
 from pullback.ir.graph import Attrs, Function, Location, Op, Region, Value
 from pullback.ir.interpret import interpret
 from pullback.ir.types import DTYPE_NAMES, tensor_type
@@ -121,7 +121,7 @@ def trace(
     with running(state), PATCHER.active(environment.namespaces), environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
-        result = PATCHER.traced(fn)(*args, **kwargs)
+        result = _called(PATCHER.traced(fn), args, kwargs)
         out_leaves, out_tree = flatten(result)
         state.place = _source(fn)
         outputs, results = _outputs(state, out_leaves)
@@ -138,6 +138,16 @@ def trace(
         watched=state.watch or bool(state.fixed),
         environment=environment.after_trace(set(state.outer_arrays), state.fixed, state.watch),
     )
+
+
+def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result. NumPy hides an error of ours behind its own when an element cannot be stored: show ours."""
+    try:
+        return fn(*args, **kwargs)
+    except ValueError as error:
+        if isinstance(error.__cause__, PullbackError) and not isinstance(error, PullbackError):
+            raise error.__cause__ from None
+        raise
 
 
 def _name(fn: Any) -> str:

@@ -286,6 +286,28 @@ def transpose_content(trace: Trace, content: Content, perm: Sequence[int]) -> Co
     return content.transpose(perm)
 
 
+class Locked(NamedTuple):
+    """The base itself, but not to be written: broadcasts and diagonals, and every view of them."""
+
+    shape: Shape
+
+    @property
+    def writeable(self) -> bool:
+        return False
+
+    def dtype(self, base: DType) -> DType:
+        return base
+
+    def read(self, trace: Trace, base: Content) -> Content:
+        return base
+
+    def write(self, trace: Trace, base: Content, new: Content) -> Content:
+        raise AssertionError("a locked view is not written to")
+
+    def strides(self, base: Strides) -> Strides:
+        return base
+
+
 class Part(NamedTuple):
     """The real or imaginary part of a complex base."""
 

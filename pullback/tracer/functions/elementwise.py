@@ -68,7 +68,13 @@ def _square(call: Call) -> Content:
 
 def _reciprocal(call: Call) -> Content:
     one, (x,) = call.number(1), call.wides()
-    return call.op("floor_divide", one, x) if call.dtype.kind in "iu" else call.op("div", one, x)
+    if call.dtype.kind not in "iu":
+        return call.op("div", one, x)
+    whole = call.op("select", call.op("equal", x, one), one, call.number(0))  # 1/x cut off: 0 but for 1 and -1
+    if call.dtype.kind == "u":
+        return whole
+    minus = call.number(-1)
+    return call.op("select", call.op("equal", x, minus), minus, whole)
 
 
 # ------------------------------------------------------------------ powers

@@ -200,7 +200,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     large = s > np.expand_dims(array(bound), -1) * np.max(s, axis=-1, keepdims=True)
     scale = np.where(large, 1 / np.where(large, s, 1), 0).astype(s.dtype)
     value = np.matmul(adjoint(vh), scale[..., None] * adjoint(u))
-    full = np.all(large, axis=-1)[..., None, None]
+    full = np.expand_dims(np.all(large, axis=-1), (-2, -1))
     smooth = _by_normal_equations(x, full)
     return np.where(full, _stopped(value) + (smooth - _stopped(smooth)), value)
 

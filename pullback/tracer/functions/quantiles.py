@@ -218,7 +218,7 @@ def _median(ordered: Any) -> Any:
     if n == 0:
         return np.mean(ordered, axis=0)
     low, high = ordered[(n - 1) // 2], ordered[n // 2]
-    middle = np.mean(np.stack([low, high]), axis=0) if n % 2 == 0 else np.mean(low[None], axis=0)
+    middle = np.mean(np.stack([low, high]), axis=0) if n % 2 == 0 else np.mean(np.stack([low]), axis=0)
     if ordered.dtype.kind != "f":
         return middle
     return np.where(np.isnan(ordered[-1]), ordered[-1], middle)

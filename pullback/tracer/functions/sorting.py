@@ -217,7 +217,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     x, others = array(element), np.ravel(array(test_elements))
-    found = np.any(np.equal(x[..., None], others), axis=-1)
+    found = np.any(np.equal(np.expand_dims(x, -1), others), axis=-1)
     return np.logical_not(found) if invert else found
 
 

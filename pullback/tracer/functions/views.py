@@ -14,7 +14,7 @@ from pullback.tracer.cell import element_strides
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, axis_number, const, contents
 from pullback.tracer.functions.shapes import as_tuple, permuted, ravel, strided, view, written
-from pullback.tracer.steps import Gathered, Part, Reshaped, Strided
+from pullback.tracer.steps import Gathered, Locked, Part, Reshaped, Strided
 from pullback.tracer.trace import Content, active
 
 
@@ -33,7 +33,12 @@ def broadcast_to(array_: Any, shape: Any, subok: bool = False) -> Any:
         )
     if isinstance(x, TracedScalar):
         x = view(x, Strided.whole(()))
-    return strided(x, lambda tail: tail.stretched(target))
+    return locked(strided(x, lambda tail: tail.stretched(target)))
+
+
+def locked(x: Any) -> Any:
+    """The same view, read-only."""
+    return view(x, Locked(x.shape))
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
@@ -66,7 +71,7 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     start = offset if offset >= 0 else -offset * columns
     merged = view(turned, Reshaped(turned.shape, (*turned.shape[:-2], rows * columns)))
     last = turned.ndim - 2
-    return strided(merged, lambda tail: tail.sliced(last, start if length else 0, columns + 1, length))
+    return locked(strided(merged, lambda tail: tail.sliced(last, start if length else 0, columns + 1, length)))
 
 
 def diag(v: Any, k: int = 0) -> Any:
