@@ -16,9 +16,8 @@ from pullback.codegen.math.kit import (
     fabs,
     fast_two_sum,
     format_of,
-    horner,
-    lookup,
     odd_pieces,
+    pieces_pair,
     polynomial,
     quarter_of_octave,
     round_to_exponent,
@@ -70,8 +69,5 @@ def exp_of_minus_square(b: FunctionBuilder, x: V) -> tuple[Pair, Exponent]:
 
 def erfcx_pair(b: FunctionBuilder, x: V) -> Pair:
     """exp(x**2) erfc(x) for 0 <= x < 30."""
-    fmt = format_of(x)
     index = quarter_of_octave(b, b.fadd(x, 2.0), 1)
-    centre, value, *q = lookup(b, pieces.ERFCX[fmt.name], index, x)
-    t = b.fsub(x, centre)
-    return fast_two_sum(b, value, b.fmul(t, horner(b, t, q)))
+    return pieces_pair(b, pieces.ERFCX[format_of(x).name], index, x)

@@ -25,13 +25,13 @@ from pullback.codegen.math.kit import (
     helper,
     horner,
     is_odd,
-    lookup,
     name_of,
     pair_inverse,
     pair_power,
     pair_product,
     pair_sum,
     patch_rare,
+    pieces_pair,
     polynomial,
     quarter_of_octave,
     to_bits,
@@ -60,12 +60,6 @@ def in_double(b: FunctionBuilder, function: Callable[..., V], x: V) -> V:
 def less_one(rows: tuple[tuple[float, ...], ...]) -> list[tuple[float, ...]]:
     """Rows of a piecewise function of x, as rows of the same function of x - 1 (exact)."""
     return [(row[0] - 1.0, *row[1:]) for row in rows]
-
-
-def piecewise(b: FunctionBuilder, rows: list[tuple[float, ...]], index: V, x: V) -> Pair:
-    centre, value, *q = lookup(b, rows, index, x)
-    t = b.fsub(x, centre)
-    return fast_two_sum(b, value, b.fmul(t, horner(b, t, q)))
 
 
 # --- lgamma ---------------------------------------------------------------------------------------------------------
@@ -103,7 +97,7 @@ def lgamma_below_eight(b: FunctionBuilder, x: V, small: V) -> Pair:
     index = quarter_of_octave(b, b.select(small, b.fadd(x, 1.0), x), -1)
     one_less = b.select(small, x, b.fsub(x, 1.0))
     two_less = fast_two_sum(b, constant(x, -1.0), one_less)
-    factor = piecewise(b, less_one(pieces.LGAMMA["double"]), index, one_less)
+    factor = pieces_pair(b, less_one(pieces.LGAMMA["double"]), index, one_less)
     product = two_product(b, one_less, two_less.hi)
     product = Pair(product.hi, b.fma(one_less, two_less.lo, product.lo))
     return pair_product(b, product, factor)
@@ -176,7 +170,7 @@ def digamma_of_positive(b: FunctionBuilder, x: V) -> V:
     one_less = b.select(small, x, b.fsub(x, 1.0))
     distance = two_sum(b, one_less, constant(x, 1.0 - DIGAMMA_ROOT[0]))
     distance = Pair(distance.hi, b.fsub(distance.lo, DIGAMMA_ROOT[1]))
-    middle = pair_product(b, distance, piecewise(b, less_one(pieces.DIGAMMA["double"]), index, one_less))
+    middle = pair_product(b, distance, pieces_pair(b, less_one(pieces.DIGAMMA["double"]), index, one_less))
     lower = two_sum(b, middle.hi, b.fneg(inverse.hi))
     lower_lo = b.fadd(lower.lo, b.fsub(middle.lo, inverse.lo))
     z = b.fmul(inverse.hi, inverse.hi)

@@ -21,7 +21,6 @@ from pullback.codegen.llvm import (
     element_of,
     lanes_of,
     suffix_of,
-    undefined,
     with_element,
 )
 from pullback.codegen.math.coefficients import Coefficients
@@ -317,6 +316,16 @@ def odd_pieces(b: FunctionBuilder, rows: Rows, index: V, x: V, first: V) -> V:
     t = b.fsub(x, centre)
     argument = b.select(first, b.fmul(t, t), t)
     return b.fma(t, even_odd(b, argument, q), b.select(first, t, value))
+
+
+def pieces_pair(b: FunctionBuilder, rows: Sequence[Sequence[float]], index: V, x: V) -> Pair:
+    """A piecewise function as a pair: value + t q(t), where value + t q(0) is added without error."""
+    centre, value, slope, *q = lookup(b, rows, index, x)
+    t = b.fsub(x, centre)
+    linear = two_product(b, t, slope)
+    total = fast_two_sum(b, value, linear.hi)
+    rest = b.fma(b.fmul(t, t), even_odd(b, t, q), linear.lo)
+    return fast_two_sum(b, total.hi, b.fadd(total.lo, rest))
 
 
 def quarter_of_octave(b: FunctionBuilder, x: V, first: int) -> V:
