@@ -198,14 +198,15 @@ class Loader:
         ----------
         code : from `compile_module`, for this target
         exports : names whose addresses are wanted
-        symbols : addresses of the externals that the object uses; seen by this object only
+        symbols : addresses of the externals that the object uses; seen by this object only. What is not among them is
+            looked for in the process: LLVM itself may call memcpy, or fma where the processor has no such instruction
 
         Raises
         ------
         CodegenError : an external has no address or the object is damaged; the message is LLVM's
         """
         self._count += 1
-        library = llvm.JITLibraryBuilder().add_object_img(code)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in exports:
             library.export_symbol(name)
         for name, address in (symbols or {}).items():

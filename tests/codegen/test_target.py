@@ -37,6 +37,19 @@ def test_external_symbols_are_bound_for_each_object_alone(opt: int) -> None:
     assert [UNARY(item.address("twice"))(4.0) for item in loaded] == [8.0, 40.0]
 
 
+def test_what_llvm_calls_by_itself_is_found_in_the_process() -> None:
+    module = host_target().module()
+    b = module.function("copy", "void", [("ptr", "target"), ("ptr", "source"), ("i64", "size")])
+    b.memcpy(*b.params)
+    b.ret()
+    loaded = load_object(compile_module(str(module), host_target()), ["copy"])
+    source, target = ctypes.create_string_buffer(b"x" * 999), ctypes.create_string_buffer(1000)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(loaded.address("copy"))(
+        ctypes.addressof(target), ctypes.addressof(source), 1000
+    )
+    assert target.raw == source.raw
+
+
 def test_dropping_a_loaded_object_leaves_others_alone() -> None:
     code = compile_module("define double @one() {\n ret double 1.0\n}", host_target())
     kept = load_object(code, ["one"])
