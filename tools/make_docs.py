@@ -3,7 +3,8 @@
     python tools/make_docs.py            write
     python tools/make_docs.py --check    exit status 1 if something is not up to date
 
-A code block is generated when the comment line above it says what it holds: `<!-- dump STAGE -->` or `<!-- file PATH -->`.
+A code block is generated when the comment line above it says what it holds: `<!-- dump STAGE -->` or
+`<!-- file PATH -->`.
 """
 
 import contextlib

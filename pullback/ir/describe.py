@@ -78,5 +78,6 @@ def table(ops: Iterable[OpDef]) -> str:
     rows = ["| op | derivative | lowering | meaning |", "|---|---|---|---|"]
     for op in ops:
         meaning = op.doc.replace("|", "\\|")
-        rows.append(f"| `{signature(op)}` | {derivative_words(op.derivative)} | {lowering_words(op.lower)} | {meaning} |")
+        cells = (f"`{signature(op)}`", derivative_words(op.derivative), lowering_words(op.lower), meaning)
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"

@@ -130,7 +130,9 @@ def _batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) ->
     return tuple(f.ops_of(op.name, *all_batched(f, args, batched), **op.attrs))
 
 
-def _linalg(name: str, arity: int, attrs: dict[str, str], infer: Infer, evaluate: object, derivative: Custom, doc: str) -> OpDef:
+def _linalg(
+    name: str, arity: int, attrs: dict[str, str], infer: Infer, evaluate: object, derivative: Custom, doc: str
+) -> OpDef:
     return OpDef(
         name=name,
         arity=arity,

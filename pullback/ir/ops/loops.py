@@ -98,7 +98,9 @@ SCAN = OpDef(
     infer=_scan_infer,
     evaluate=_scan_evaluate,
     numpy=(),
-    derivative=Structured("passes.loops: residuals stacked, or recomputed from checkpoints; the reverse is a scan the other way"),
+    derivative=Structured(
+        "passes.loops: residuals stacked, or recomputed from checkpoints; the reverse is a scan the other way"
+    ),
     batch=structured_batch,
     lower=Control("scan"),
     algebra=PLAIN,
