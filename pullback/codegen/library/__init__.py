@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pullback.codegen.library.extremes import lower_arg_extreme
+from pullback.codegen.library.lapack import LAPACK
 from pullback.codegen.library.products import lower_dot_general
 from pullback.codegen.library.scans import lower_running
 from pullback.codegen.library.scatter import lower_scatter
@@ -25,4 +26,5 @@ LIBRARY: Mapping[str, Callable[[Frame, Op], None]] = {
     "scatter": lower_scatter,
     "scatter_add": lower_scatter,
     "sort": lower_sort,
+    **LAPACK,
 }
