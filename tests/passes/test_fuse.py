@@ -11,7 +11,7 @@ from pullback.ir.interpret import interpret
 from pullback.ir.types import F64, I64, tensor_type
 from pullback.ir.verify import verify
 from pullback.passes import fuse as fusion
-from pullback.passes.fuse import bodies, fuse, kernels, rows, sweep, table
+from pullback.passes.fuse import bodies, components, fuse, kernels, rows, sweep, table
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.passes.making import cond, make, total
 from tests.random_programs import GENERATED, arguments_for, random_function
@@ -439,3 +439,57 @@ def test_an_effect_does_not_overtake_another_when_rows_are_formed(monkeypatch: p
 
     ops = planned(make("f64[4,3]", build)).ops
     assert [op.attrs["index"] for op in ops if op.name == "guard"] == [0, 1]
+
+
+# ------------------------------------------------------------------ short axes
+
+
+def always_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "MANY", 1)
+    monkeypatch.setattr(components, "HEAVY", 0.0)
+
+
+def test_results_are_kept_when_short_axes_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_written_out(monkeypatch)
+    check_random(MOVING, range(8000, 8100))
+    check_random(GENERATED, range(9000, 9060))
+
+
+def test_norms_of_vectors_take_one_kernel_over_the_vectors() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        length = f.sqrt(f.sum(x * x, axes=(1,)))
+        return [total(length), length]
+
+    op = the_kernel(planned(make("f64[1000,3]", build)))
+    assert op.attrs["space"] == (1000,)
+
+
+def test_forces_between_points_take_one_kernel_over_the_pairs() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        n = x.shape[0]
+        apart = f.broadcast_to(x, (n, n, 3), (0, 2)) - f.broadcast_to(x, (n, n, 3), (1, 2))
+        square = f.sum(apart * apart, axes=(2,)) + 1.0
+        force = f.broadcast_to(f.full_like(square, 1.0) / (square * f.sqrt(square)), apart.shape, (0, 1)) * apart
+        return [total(f.sqrt(square)), f.sum(force, axes=(0,)), f.sum(force, axes=(1,))]
+
+    spaces = [op.attrs["space"] for op in planned(make("f64[80,3]", build)).ops if op.name == "kernel"]
+    assert spaces == [(80, 80), (80, 3)]
+
+
+def test_work_along_a_short_axis_alone_stays_as_it_is() -> None:
+    op = the_kernel(planned(make("f64[1000,3] f64[1000,3]", lambda f, x, y: f.exp(x) * y)))
+    assert op.attrs["space"] == (3000,)
+
+
+def test_a_sum_over_a_short_axis_shares_costly_work_with_what_is_stored() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        y = f.exp(x)
+        return [y, f.sum(y, axes=(1,))]
+
+    op = the_kernel(planned(make("f64[1000,3]", build)))
+    assert [o.name for o in op.regions[0].ops] == ["exp"]
+
+
+def test_half_precision_sums_round_once() -> None:
+    fn = make("f16[1000,3]", lambda f, x: f.sum(x, axes=(1,)))
+    assert [s.kind for s in the_kernel(fuse(fn)).attrs["stores"]] == ["sum"]

@@ -1,15 +1,16 @@
 """Fusion: an optimised function becomes a planned one, in which elementwise work, views and reductions are kernels.
 
-`table` says of each value when it can be had; `sweep` walks backward and decides what each kernel computes, stores and
-loads (`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices); `bodies` and `schedule` write it out.
-`rows` then brings kernels together that hand each other rows.
+`components` writes out short axes. `table` says of each value when it can be had; `sweep` walks backward and decides
+what each kernel computes, stores and loads (`homes` finds the kernel, `maps` the index arithmetic, `cost` the prices);
+`bodies` and `schedule` write it out. `rows` then brings kernels together that hand each other rows.
 """
 
 from dataclasses import replace
 
 from pullback.config import Options
-from pullback.ir.graph import Function, Region, Value
+from pullback.ir.graph import Function, Region
 from pullback.ir.types import Shape
+from pullback.passes.fuse.components import write_out
 from pullback.passes.fuse.constants import sink_constants
 from pullback.passes.fuse.homes import Homes
 from pullback.passes.fuse.rows import form_rows
@@ -30,7 +31,8 @@ def fuse(function: Function, options: Options | None = None) -> Function:
 
 def _fuse_region(region: Region) -> Region:
     """Rounds until one finds no value that it would rather have had stored before."""
-    cuts: dict[Value, Cut] = {}
+    region, stored = write_out(region)
+    cuts = dict.fromkeys(stored, Cut.ALL)
     splits: dict[Shape, tuple[int, int]] = {}
     for left in range(ROUNDS, -1, -1):
         if not left:  # give up looking: every value is stored

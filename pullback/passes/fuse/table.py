@@ -102,7 +102,7 @@ class Table:
         self.infos: dict[Value, Info] = {}
         self._cuts = cuts
         self._weights: dict[tuple[int, Shape], int] = {}
-        self._plain = _wanted_in_memory(region)
+        self._plain = wanted_in_memory(region)
         for param in region.params:
             self.infos[param] = Info(param, Kind.GIVEN, -1)
         for position, op in enumerate(region.ops):
@@ -164,7 +164,7 @@ class Table:
         return ready
 
 
-def _wanted_in_memory(region: Region) -> set[Value]:
+def wanted_in_memory(region: Region) -> set[Value]:
     """Values that an op other than elementwise ones, views and reductions reads, or the region gives."""
     wanted = set(region.results)
     for op in region.ops:
