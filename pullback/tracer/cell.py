@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pullback.tracer.array import TracedValue
 
 
+INNER_WRITE = (
+    "an inner transformed function writes to an array of the function around it; "
+    "return the new values from the inner function and assign them outside"
+)
+
+
 class Cell:
     """What an array owns: its present content. A write replaces a value; a constant's array belongs to its cell alone.
 
@@ -142,8 +148,7 @@ def _writing_trace(cell: Cell, new: Content) -> Trace:
     assert trace is not None
     raise trace.error(
         UnsupportedError,
-        "an inner transformed function writes to an array of the function around it; "
-        "return the new values from the inner function and assign them outside",
+        INNER_WRITE,
     )
 
 

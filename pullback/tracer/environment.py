@@ -97,6 +97,11 @@ class Environment:
     contents: tuple[Content, ...] = ()
     generators: tuple[Any, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the program rests on nothing outside."""
+        return not (self.names or self.containers or self.contents)
+
     def changed(self) -> str | None:
         """The first thing that is not as it was when the function was traced, or None: then the program is right."""
         for group in (self.names, self.containers, self.contents):

@@ -15,6 +15,7 @@ from pullback.tracer.operands import broadcast, cast, content_of
 from pullback.tracer.selection import Selection, assign, select_where
 from pullback.tracer.steps import Step, Strided, reshape_content
 from pullback.tracer.trace import Content, Trace, active, current, shape_of
+from pullback.tracer.window import get_window, has_open_slice, set_window
 
 
 def getitem(x: TracedValue, key: Any) -> Any:
@@ -23,6 +24,8 @@ def getitem(x: TracedValue, key: Any) -> Any:
     mask = mask_of(trace, key)
     if mask is not None:
         return select_where(trace, x, mask)
+    if has_open_slice(trace, key):
+        return get_window(trace, x, key)
     before, view = strided_tail(x)
     parsed = parse(trace, view, key)
     if isinstance(x, TracedScalar):
@@ -63,6 +66,9 @@ def setitem(x: TracedArray, key: Any, value: Any) -> None:
     trace = current() or x._cell.trace
     mask = mask_of(trace, key)
     if mask is not None and assign(trace, x, mask, value):
+        return
+    if has_open_slice(trace, key):
+        set_window(trace, x, key, value)
         return
     if isinstance(value, Selection):
         value = value.packed()
