@@ -26,10 +26,10 @@ from pullback.passes.fuse.cost import compute_cost, load_cost
 from pullback.passes.fuse.table import wanted_in_memory
 
 FOLD = 4
-"""A reduction of so many elements is written out."""
+"""A reduction of so many elements is written out, and an axis along which costly values are copied."""
 
 SHORT = 12
-"""An axis of so many elements is written out if that saves work."""
+"""An axis of so many elements is written out that is put together from pieces."""
 
 MANY = 64
 """Elements beside the short axis, from which on all this is worth it."""
@@ -110,7 +110,7 @@ class _Writer:
             case "broadcast":
                 dims, shape = op.attrs["dims"], op.attrs["shape"]
                 kept = {dims[a] for a in inputs[0]}
-                return frozenset(kept | self._short(shape, set(dims), op.operands))
+                return frozenset(kept | self._short(shape, set(range(len(shape))) - {*dims}, FOLD, op.operands))
             case "slice" | "reverse":
                 return inputs[0]
             case "transpose":
@@ -119,16 +119,14 @@ class _Writer:
                 return _through_reshape(inputs[0], op.operands[0].type.shape, op.results[0].type.shape)
             case "concatenate" | "pad":
                 axes = {op.attrs["axis"]} if op.name == "concatenate" else _padded_axes(op)
-                shape = op.results[0].type.shape
-                here = self._short(shape, set(range(len(shape))) - axes, op.operands)
-                return frozenset(here).union(*inputs)
+                return self._short(op.results[0].type.shape, axes, SHORT, op.operands).union(*inputs)
         return NONE
 
-    def _short(self, shape: Shape, others: set[int], operands: Sequence[Value]) -> set[int]:
-        """Short axes but `others`, if some operand costs enough."""
+    def _short(self, shape: Shape, axes: set[int], most: int, operands: Sequence[Value]) -> Axes:
+        """Those of `axes` that are short, if some operand costs enough."""
         if max([self._chains.get(v, 0.0) for v in operands], default=0.0) < HEAVY:
-            return set()
-        return {a for a, n in enumerate(shape) if a not in others and 1 < n <= SHORT}
+            return NONE
+        return frozenset(a for a in axes if 1 < shape[a] <= most)
 
     def _worth(self, value: Value, axes: Axes) -> int | None:
         """The mixed axis among `axes` to write out."""

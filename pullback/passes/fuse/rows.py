@@ -17,7 +17,7 @@ from pullback.ir.types import tensor_type
 from pullback.passes.base import Rebuild, has_effect
 from pullback.passes.fuse.separable import Separated, kernel_of_part, part_type, separate
 
-LOOK_AHEAD = 64
+LOOK_AHEAD = 128
 """Ops behind the first kernel among which others are looked for."""
 
 WORTH_BYTES = 2 << 20
@@ -145,7 +145,9 @@ class _Group:
         row = sum(v.type.nbytes for v in touched) / count
         most = max(m.op.attrs["space"][0] * _rest(m.op) for m in self.members) / count
         fitting = [b for b in _divisors(count) if b * row <= BLOCK_BYTES and b * most >= BLOCK_POINTS and b < count]
-        return fitting[0] if fitting and self._saved(uses, count // fitting[0]) >= WORTH_BYTES else 0
+        saved, partial = self._saved(uses), self._partial()
+        worth = [b for b in fitting if 8 * partial * (count // b) <= saved]
+        return worth[0] if worth and saved >= WORTH_BYTES else 0
 
     def _touched(self) -> dict[Value, int]:
         """The arrays that are cut, and how many kernels read or write each."""
@@ -157,16 +159,18 @@ class _Group:
                 found[v] = found.get(v, 0) + 1
         return found
 
-    def _saved(self, uses: dict[Value, list[Op | None]], blocks: int) -> int:
+    def _partial(self) -> int:
+        """Bytes that each block writes, to be read and added up behind, for reductions over the rows."""
+        cut = [pair for m in self.members for pair in zip(m.op.results, m.cut, strict=True)]
+        return sum([2 * v.type.nbytes for v, is_cut in cut if not is_cut])
+
+    def _saved(self, uses: dict[Value, list[Op | None]]) -> int:
         """Bytes that need not go through memory."""
         saved = 0
         for v, times in self._touched().items():
             saved += v.type.nbytes * (times - 1)
             if v in self._inside and self.stays_inside(v, uses):
                 saved += v.type.nbytes
-        for m in self.members:
-            partial = [v for v, is_cut in zip(m.op.results, m.cut, strict=True) if not is_cut]
-            saved -= sum(2 * blocks * v.type.nbytes for v in partial)
         return saved
 
 
