@@ -133,8 +133,9 @@ class Environment:
         """A random draw while tracing would be the same number in every call: refuse it afterwards."""
         before = self._random_states()
         yield
-        for (name, old), (_, new) in zip(before, self._random_states(), strict=True):
-            if not _same_state(old, new):
+        after = dict(self._random_states())
+        for name, old in before:
+            if not _same_state(old, after[name]):
                 raise UnsupportedError(
                     f"{state.name!r} draws random numbers from {name} while it is traced; they would be the same in "
                     "every call. Draw outside and pass the numbers as an argument, or make a generator with a fixed "
@@ -145,9 +146,9 @@ class Environment:
         found: list[tuple[str, Any]] = [("Python's random module", random.getstate())]
         if "numpy.random" in sys.modules:
             found.append(("np.random", np.random.mtrand._rand._bit_generator.state))
-            for generator in self.generators:
+            for number, generator in enumerate(self.generators):
                 bits = getattr(generator, "bit_generator", None) or generator._bit_generator
-                found.append((f"a {type(generator).__name__} from outside", bits.state))
+                found.append((f"a {type(generator).__name__} from outside" + " (another)" * number, bits.state))
         return found
 
 
@@ -235,6 +236,8 @@ class _Walk:
         space = fn.__globals__
         self.namespaces[id(space)] = space
         codes = list(_codes(fn.__code__))
+        if any("random" in code.co_names for code in codes):
+            np.random  # noqa: B018  # loads NumPy's random module, whose functions are then replaced for the trace
         for name in dict.fromkeys(n for code in codes for n in code.co_names):
             if name in space:
                 self._name(f"global {name!r}", space, name, space[name])

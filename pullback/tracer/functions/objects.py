@@ -1,7 +1,6 @@
 """Objects of the numpy module that are no functions: `r_`, `mgrid`, `vectorize`, `random` and others."""
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -12,9 +11,8 @@ from pullback.tracer.array import TracedValue
 from pullback.tracer.functions import views
 from pullback.tracer.functions.common import array, constant_array
 from pullback.tracer.functions.joining import C_, R_
-from pullback.tracer.location import is_internal_file
 from pullback.tracer.operands import holds_traced
-from pullback.tracer.patching import Switch, wrapper
+from pullback.tracer.patching import Finder, Row, Switch, wrapper
 from pullback.tracer.trace import active, current
 
 
@@ -118,13 +116,13 @@ def _gathered(results: list[Any], shape: tuple[int, ...], otypes: Any, number: i
 # ------------------------------------------------------------------ randomness
 
 
-def _refused_random(name: str, original: Any) -> Any:
+def _refused_random(name: str) -> Any:
     """A random draw inside a trace would be the same in every call of the compiled function."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name=name))
 
-    return wrapper(original, refuse)
+    return refuse
 
 
 RANDOM_MESSAGE = (
@@ -134,29 +132,31 @@ RANDOM_MESSAGE = (
 )
 
 
-def _seeded(name: str, original: Any) -> Any:
+def _seeded(original: Any) -> Any:
     """Generators with a seed give the same numbers each time; without one they must not be frozen."""
 
-    @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:
-        seed = args[0] if args else kwargs.get("seed")
-        inside = current() is not None and not is_internal_file(sys._getframe(1).f_code.co_filename)
-        if inside and seed is None:
-            raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name=name))
+        if (args[0] if args else kwargs.get("seed")) is None:
+            raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name="default_rng"))
         return original(*args, **kwargs)
 
     return make
 
 
-def _random_replacements() -> list[tuple[Any, str, Any]]:
-    state = np.random.mtrand._rand
-    rows = []
-    for name in sorted(vars(np.random)):
-        original = getattr(np.random, name)
+def _random_replacements(module: Any) -> list[Row]:
+    """Every function of `numpy.random` that draws from the global state, and the maker of generators."""
+    state = module.mtrand._rand
+    rows: list[Row] = []
+    for name in sorted(vars(module)):
+        original = getattr(module, name)
         if getattr(original, "__self__", None) is state and name not in ("get_state", "set_state", "seed"):
-            rows.append((np.random, name, _refused_random(name, original)))
-    rows.append((np.random, "default_rng", _seeded("default_rng", np.random.default_rng)))
+            rows.append((module, name, _refused_random(name)))
+    rows.append((module, "default_rng", _seeded(module.default_rng)))
     return rows
+
+
+# NumPy loads its random module only when it is asked for; so do we
+FINDERS: tuple[Finder, ...] = (("numpy.random", _random_replacements),)
 
 
 REPLACEMENTS: list[tuple[Any, str, Any]] = [
@@ -168,5 +168,4 @@ REPLACEMENTS: list[tuple[Any, str, Any]] = [
     (np, "broadcast", wrapper(np.broadcast, broadcast)),
     (np.lib.stride_tricks, "as_strided", wrapper(np.lib.stride_tricks.as_strided, views.as_strided)),
     (np.vectorize, "__call__", _vectorized(np.vectorize.__call__)),
-    *_random_replacements(),
 ]

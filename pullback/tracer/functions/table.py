@@ -109,7 +109,7 @@ def _with_wrappers(table: dict[Any, Entry | Refused]) -> dict[Any, Entry | Refus
 
 
 REPLACEMENTS = [*wrappers(np, creation.CREATORS), *objects.REPLACEMENTS]
-PATCHER = Patcher(REPLACEMENTS, (*special.FINDERS, *clones.FINDERS))
+PATCHER = Patcher(REPLACEMENTS, (*objects.FINDERS, *special.FINDERS, *clones.FINDERS))
 DISPATCH = Dispatch(
     Tables(
         functions=_with_wrappers(merged()),
