@@ -238,8 +238,11 @@ def _is_known_type(kind: type) -> bool:
     return issubclass(kind, TracedValue | Selection | np.ndarray) or not hasattr(kind, "__array_function__")
 
 
+_USUAL = frozenset({TracedArray, TracedScalar, float, int})
+
+
 def _is_operand(x: Any) -> bool:
-    return isinstance(x, TracedValue | np.ndarray | np.generic) or type(x) in PYTHON_NUMBERS
+    return type(x) in _USUAL or isinstance(x, TracedValue | np.ndarray | np.generic) or type(x) in PYTHON_NUMBERS
 
 
 def _holds_selection(xs: Any) -> bool:

@@ -189,7 +189,7 @@ class Trace:
 
     def apply_all(self, name: str, contents: Sequence[Content], attrs: dict[str, Any]) -> Sequence[Content]:
         """Emit an op with any number of results; on constants alone, compute them."""
-        if contents and not any(type(c) is Value for c in contents):
+        if contents and Value not in [type(c) for c in contents]:
             return self.fold(name, contents, attrs)
         values = [c if type(c) is Value else self.lift(c) for c in contents]
         if name in PREDICATES:

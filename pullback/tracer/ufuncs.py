@@ -126,7 +126,7 @@ def evaluate(
     casting: str = "same_kind",
 ) -> tuple[Content, ...]:
     """The contents of the results; on constants NumPy's own ufunc gives them."""
-    if not any(type(o.content) is Value for o in operands):
+    if Value not in [type(o.content) for o in operands]:
         return _evaluate_constants(trace, ufunc, operands, dtype, casting)
     rule = rules.get(ufunc) or rules.get(ufunc.__name__)
     if rule is None:
@@ -135,7 +135,8 @@ def evaluate(
             return _evaluate_settled(trace, ufunc, operands, dtype, casting)
         raise trace.error(UnsupportedError, unsupported_ufunc(ufunc))
     try:
-        types = ufunc_types(ufunc, tuple([o.key for o in operands]), dtype, casting)
+        usual = dtype is None and casting == "same_kind"
+        types = _types(trace, ufunc, operands) if usual else _typed(ufunc, operands, dtype, casting)
     except TypeError as error:
         raise trace.error(TypeRuleError, f"np.{ufunc.__name__}: {error}") from None
     shape = broadcast_shape(trace, ufunc.__name__, [shape_of(o.content) for o in operands])
@@ -149,6 +150,22 @@ def evaluate(
             contents.append(cast(trace, o.content, wanted))
     result = rule(Call(trace, ufunc, operands, contents, types, shape))
     return result if isinstance(result, tuple) else (result,)
+
+
+def _types(trace: Trace, ufunc: np.ufunc, operands: Sequence[Operand]) -> tuple[DType, ...]:
+    """The dtypes of the loop, remembered by the identity of the operands' dtypes (which the entry keeps alive): hashing
+    them costs more than all the rest."""
+    key = (ufunc, *[id(o.key) for o in operands])
+    known = trace.memo.get(key)
+    if known is None:
+        keys = tuple([o.key for o in operands])
+        known = trace.memo[key] = (ufunc_types(ufunc, keys), keys)
+    types: tuple[DType, ...] = known[0]
+    return types
+
+
+def _typed(ufunc: np.ufunc, operands: Sequence[Operand], dtype: DType | None, casting: str) -> tuple[DType, ...]:
+    return ufunc_types(ufunc, tuple([o.key for o in operands]), dtype, casting)
 
 
 def _evaluate_constants(
