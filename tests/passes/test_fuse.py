@@ -494,3 +494,33 @@ def test_a_sum_over_a_short_axis_shares_costly_work_with_what_is_stored() -> Non
 def test_half_precision_sums_round_once() -> None:
     fn = make("f16[1000,3]", lambda f, x: f.sum(x, axes=(1,)))
     assert [s.kind for s in the_kernel(fuse(fn)).attrs["stores"]] == ["sum"]
+
+
+# ------------------------------------------------------------------ updates
+
+
+def test_an_update_of_most_of_an_array_is_part_of_the_kernel_around_it() -> None:
+    def build(f: Emitter, u: Expr) -> Expr:
+        inner = f.slice(u, start=(1, 1), stop=(31, 31), step=(1, 1))
+        left = f.slice(u, start=(1, 0), stop=(31, 30), step=(1, 1))
+        return f.update(u, inner + left * 0.1, start=(1, 1), stop=(31, 31), step=(1, 1)) * 2.0
+
+    op = the_kernel(planned(make("f64[32,32]", build)))
+    assert op.attrs["space"] == (32, 32)
+
+
+def test_an_update_of_a_small_part_writes_no_more_than_that() -> None:
+    def build(f: Emitter, u: Expr) -> Expr:
+        u = f.cumsum(u, axis=0, reverse=False)
+        row = f.slice(u, start=(1, 0), stop=(2, 32), step=(1, 1))
+        return f.update(u, f.sin(row), start=(3, 0), stop=(4, 32), step=(1, 1))
+
+    assert [op.name for op in planned(make("f64[32,32]", build)).ops] == ["cumsum", "kernel", "update"]
+
+
+def test_an_update_with_steps_stays_an_op() -> None:
+    def build(f: Emitter, u: Expr) -> Expr:
+        half = f.slice(u, start=(0,), stop=(32,), step=(2,))
+        return f.update(u, f.sin(half), start=(1,), stop=(32,), step=(2,))
+
+    assert [op.name for op in planned(make("f64[32]", build)).ops] == ["kernel", "update"]

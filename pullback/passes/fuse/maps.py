@@ -94,10 +94,9 @@ class Maps:
             axes = op.attrs["axes"]
             full = tuple([Affine() if k in axes else next(kept) for k in range(op.operands[0].type.ndim)])
             return [(0, self.intern(full, None, m.bounds), ())]
-        assert isinstance(op.opdef.lower, View)
         return [
             (a.operand, self.intern(a.index, None, bounds), added)
-            for a in op.opdef.lower.access(op, index)
+            for a in _accesses(op, index)
             for added, bounds in self._bounds(a, m)
         ]
 
@@ -108,6 +107,17 @@ class Maps:
         both = simplify_bounds((*m.bounds, *added), self.space) if added else m.bounds
         if both is not None:
             yield added, both
+
+
+def _accesses(op: Op, index: Index) -> tuple[Access, ...]:
+    """What a view reads; of an update (without steps) the new value where that is, else the old array."""
+    if op.name == "update":
+        starts = op.attrs["start"]
+        moved = tuple([e.shift(-a) for e, a in zip(index, starts, strict=True)])
+        bounds = tuple([Bound(e, 0, n) for e, n in zip(moved, op.operands[1].type.shape, strict=True)])
+        return Access(1, moved, bounds), Access(0, index)
+    assert isinstance(op.opdef.lower, View)
+    return op.opdef.lower.access(op, index)
 
 
 # ------------------------------------------------------------------ bounds

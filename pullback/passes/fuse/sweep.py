@@ -316,6 +316,6 @@ def is_alias(info: Info) -> bool:
         case "transpose":
             perm = [p for p in info.op.attrs["perm"] if source.shape[p] != 1]
             return perm == sorted(perm)
-        case "reverse" | "pad" | "concatenate":
+        case "reverse" | "pad" | "concatenate" | "update":
             return False
     return source.size == info.size

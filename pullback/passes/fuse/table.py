@@ -133,6 +133,8 @@ class Table:
                 return Kind.NUMBER if op.results[0].type.size == 1 else Kind.GIVEN
             case "iota":
                 return Kind.IOTA
+            case "update":
+                return Kind.VIEW if _writes_most(op) else Kind.GIVEN
             case "gather":
                 return Kind.GIVEN if self._is_row_copy(op) or inputs[1].gathers else Kind.GATHER
         return Kind.GIVEN
@@ -171,6 +173,12 @@ def wanted_in_memory(region: Region) -> set[Value]:
         if not isinstance(op.opdef.lower, Scalar | View | Reduce):
             wanted.update(op.operands)
     return wanted
+
+
+def _writes_most(op: Op) -> bool:
+    """Whether an update without steps writes so much that one pass over the whole array costs no more."""
+    x, v = op.operands[0].type, op.operands[1].type
+    return 2 * v.size >= x.size and all(step == 1 for step in op.attrs["step"])
 
 
 def _is_strided_pad(op: Op) -> bool:
