@@ -62,12 +62,13 @@ class Places:
         for value, target in wanted:
             self._targets.setdefault(same.get(value, value), target)
         for op in reversed(region.ops):
-            for number, k in overwritable(op):
+            for k, numbers in overwritable(op).items():
                 aim = self._targets.get(op.results[k])
-                operand = op.operands[number]
-                dies = self._moments.last(operand) <= self._moments.end[op]
-                if dies and aim is not None and not aim.is_row:
-                    self._targets.setdefault(same.get(operand, operand), aim)
+                if aim is None or aim.is_row:
+                    continue
+                for operand in [op.operands[number] for number in numbers]:
+                    if self._moments.last(operand) <= self._moments.end[op]:
+                        self._targets.setdefault(same.get(operand, operand), aim)
 
     @contextmanager
     def _inside(self, params: Pairs, own: Sequence[Buffer], others: Sequence[Buffer], dying: int) -> Iterator[None]:
@@ -116,22 +117,22 @@ class Places:
     # ------------------------------------------------------------------ ops without regions
 
     def _plain(self, op: Op) -> None:
-        at = self._moments.start[op]
+        at, pairs = self._moments.start[op], overwritable(op)
         for k in sorted(range(len(op.results)), key=lambda k: op.results[k] not in self._targets):
             result = op.results[k]
-            self._join(result, self._over(op, k, at) or self._new(result, at))
+            place = self._over(op, k, pairs.get(k, ()), at) or self._wanted(result, at) or self._new(result, at)
+            self._join(result, place)
         if op.name in WRITES_A_PART and self.buffers[op.results[0]] is not self.buffers[op.operands[0]]:
             reason = self._obstacle(op, 0, op.results[0], at) or "its result is wanted in other memory"
             self.copies.append(Copy(_title(op), reason))
 
-    def _over(self, op: Op, k: int, at: int) -> Buffer | None:
-        """What a result is written over: its target if it can be, else an operand if one can be."""
+    def _over(self, op: Op, k: int, numbers: Sequence[int], at: int) -> Buffer | None:
+        """The buffer of an operand that a result is written over: its target before others, and none if that is free."""
         result, target = op.results[k], self._targets.get(op.results[k])
-        pairs = [n for n, j in overwritable(op) if j == k and not self._obstacle(op, n, result, at)]
-        operands = [self.buffers[op.operands[n]] for n in pairs]
+        operands = [self.buffers[op.operands[n]] for n in numbers if not self._obstacle(op, n, result, at)]
         if target is not None and target in operands:
             return target
-        return self._wanted(result, at) or (operands[0] if operands else None)
+        return operands[0] if operands and self._wanted(result, at) is None else None
 
     def _obstacle(self, op: Op, number: int, result: Value, at: int) -> str:
         """Why the op may not write `result` over an operand; empty if it may."""
