@@ -524,3 +524,14 @@ def test_an_update_with_steps_stays_an_op() -> None:
         return f.update(u, f.sin(half), start=(1,), stop=(32,), step=(2,))
 
     assert [op.name for op in planned(make("f64[32]", build)).ops] == ["kernel", "update"]
+
+
+def test_half_precision_sums_over_rows_are_not_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
+
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        y = x / f.expand(f.max(x, axes=(1,), ties="equal"), (1,), x.shape)
+        return [y, f.sum(y, axes=(0,))]
+
+    last = fuse(make("f16[100,20]", build)).ops[-1]
+    assert last.attrs["space"] == (100, 20)
