@@ -49,7 +49,7 @@ class Node:
 
 
 class Sink:
-    """What a kernel writes: the value of a node, where and how. `index` places it in the axes of the stored value."""
+    """What a kernel writes: the value of a node, where and how; within bounds, zero elsewhere."""
 
     __slots__ = ("at", "info", "kind", "node", "within")
 

@@ -102,7 +102,6 @@ class Sweep:
         at = positions(index, operand.shape, axes)
         node = kernel.demand(operand, m)
         kernel.sinks.append(Sink(info, cast(StoreKind, info.op.opdef.lower.kind), node, at, m.bounds))
-        info.home = kernel
         self._load_all(info.demands)
 
     def _store(self, info: Info, deadline: int) -> None:
@@ -122,7 +121,6 @@ class Sweep:
     def _write(self, info: Info, kernel: Kernel, m: Map) -> None:
         node = kernel.demand(info, m)
         kernel.sinks.append(Sink(info, "store", node, m.position(info.shape)))
-        info.home = kernel
 
     # ------------------------------------------------------------------ store or compute again
 
@@ -136,13 +134,13 @@ class Sweep:
         load = [_load_cost(n) for n in nodes]
         trip = info.size * trip_cost(info.value.type.dtype, info.size)
         host = next((n for n in nodes if n.kernel.time == first and is_host(n)), None)
-        gain = apart = 0.0
+        gain = 0.0  # of storing it from the first kernel that wants it, for the later ones
         if host is not None:
             later = [k for k, n in enumerate(nodes) if n.kernel.time > first]
             gain = sum([inline[k] - load[k] for k in later]) - trip if later else 0.0
         operands = [min(i.size, info.size) * _operand_cost(i, info.ready) for i in info.inputs]
         once = info.size * info.own + sum(operands) + trip + KERNEL
-        apart = sum(inline) - sum(load) - once
+        apart = sum(inline) - sum(load) - once  # of storing it from a kernel before all of them
         if info.ready < first and apart > max(gain, 0.0):
             self._store(info, first - 1)
         elif gain > 0.0:

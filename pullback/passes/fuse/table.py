@@ -8,7 +8,7 @@ from pullback.ir.kernel import STORE_KINDS
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.ir.types import Shape
 from pullback.passes.fuse.cost import BODY_LIMIT, compute_cost, load_cost, trip_cost
-from pullback.passes.fuse.kernels import Kernel, Node
+from pullback.passes.fuse.kernels import Node
 
 
 class Kind(IntEnum):
@@ -32,16 +32,23 @@ class Cut(IntEnum):
 
 
 class Info:
-    """One value. `ready` is the earliest time of a kernel that can have it in its body."""
+    """One value.
+
+    ready : the earliest time of a kernel that can have it in its body
+    own, weight : nanoseconds an element and instructions of its op; `cost` and `chain` add what it is made of
+    gathers : an element of an array at a computed index is part of it
+    hard, deadline : it must be in memory, written by a kernel of that time or before
+    aliased : it is in memory as another value under another shape
+    demands : the nodes that want it, one for each kernel and index map
+    """
 
     __slots__ = (
-        "aliased", "chain", "cost", "cut", "deadline", "demands", "gathers", "hard", "home", "inputs", "kind", "op",
-        "own", "position", "ready", "value", "weight",
+        "aliased", "chain", "cost", "cut", "deadline", "demands", "gathers", "hard", "inputs", "kind", "op", "own",
+        "position", "ready", "value", "weight",
     )  # fmt: skip
 
     inputs: "tuple[Info, ...]"
     demands: list[Node]
-    home: Kernel | None
 
     def __init__(self, value: Value, kind: Kind, position: int, inputs: "tuple[Info, ...]" = ()) -> None:
         self.value = value
@@ -60,7 +67,6 @@ class Info:
         self.deadline = LAST
         self.aliased = False
         self.demands = []
-        self.home = None
 
     @property
     def shape(self) -> Shape:
