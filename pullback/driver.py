@@ -29,13 +29,15 @@ from pullback.ir.text import print_function
 from pullback.ir.verify import verify
 from pullback.passes.base import Context, count_ops
 from pullback.passes.fuse import fuse
-from pullback.passes.manager import Ran, Watch, report
+from pullback.passes.manager import Ran, report
+from pullback.passes.manager import Watch as PassWatch
 from pullback.passes.memory import plan as plan_memory
 from pullback.passes.pipeline import optimise as run_pipeline
 from pullback.runtime.cache import DiskCache, cache_folder, cache_key
 from pullback.runtime.compiled import Compiled
 from pullback.runtime.encode import compiled_from_bytes, compiled_to_bytes, support_from_bytes, support_to_bytes
 from pullback.runtime.runtime import Runtime
+from pullback.runtime.watch import Watch
 from pullback.version import VERSION
 
 STAGES = ("traced", "adjoint", "optimised", "kernels", "llvm", "asm")
@@ -77,7 +79,7 @@ class Log:
 # ------------------------------------------------------------------ stages
 
 
-def optimised(function: Function, options: Options, log: Log | None = None, watch: Watch | None = None) -> Function:
+def optimised(function: Function, options: Options, log: Log | None = None, watch: PassWatch | None = None) -> Function:
     """The function after `passes.pipeline.OPTIMISE`."""
     log = log or Log()
     with log.stage("optimise"):
@@ -152,10 +154,17 @@ def compiled(function: Function, signature: Signature, options: Options, log: Lo
     return made
 
 
-def loaded(made: CompiledObject, objects: Sequence[object], log: Log | None = None) -> Compiled:
+def loaded(
+    made: CompiledObject,
+    objects: Sequence[object],
+    log: Log | None = None,
+    watch: Watch | None = None,
+    serial: bool = False,
+) -> Compiled:
+    """A compiled object as callable code of this process; see `Runtime.load`."""
     log = log or Log()
     with log.stage("load"):
-        return runtime().load(made, objects)
+        return runtime().load(made, objects, watch, serial)
 
 
 def trace_report(log: Log, title: str, options: Options) -> None:

@@ -48,6 +48,10 @@ class NumericalError(PullbackError, ValueError):
     """A computation that has no result for these numbers, such as the factor of a singular matrix."""
 
 
+class NanError(PullbackError, FloatingPointError):
+    """A NaN where the option ``nan`` asks to stop at the first one."""
+
+
 class PathLimitError(PullbackError, RuntimeError):
     """A function took more different Python paths than the bound allows."""
 

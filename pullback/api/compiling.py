@@ -6,7 +6,6 @@ from typing import Any
 from pullback import driver
 from pullback.api.call import Argnums, Call, as_argnums
 from pullback.api.function import Transformed, make_transformed
-from pullback.api.settings import current_options
 from pullback.api.staged import Staged, stage_plain
 from pullback.errors import ArgumentError
 
@@ -46,6 +45,6 @@ def lower(function: Any, *args: Any, **kwargs: Any) -> Staged:
 
 def ops_before_and_after(function: Any, *args: Any, **kwargs: Any) -> dict[str, int]:
     """How many ops the program for these arguments has when traced, optimised and planned (kernels)."""
-    log, options = driver.Log(), current_options()
-    driver.planned(driver.optimised(lower(function, *args, **kwargs).function, options, log), options, log)
+    log, staged = driver.Log(), lower(function, *args, **kwargs)
+    driver.planned(driver.optimised(staged.function, function.options, log), function.options, log)
     return dict(log.ops)

@@ -2,11 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from pullback.api.call import Call, StaticArgument
 from pullback.api.staged import Staged
-from pullback.codegen.object import ArgSpec, DictOf, Kind, ListOf, Node, ResultSpec, Signature, Static, TupleOf
+from pullback.codegen.object import (
+    ArgSpec,
+    Captured,
+    DictOf,
+    Kind,
+    ListOf,
+    Node,
+    ResultSpec,
+    Signature,
+    Static,
+    TupleOf,
+)
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Function
 from pullback.tracer.arguments import Spec
@@ -26,14 +38,15 @@ class Shape:
 
     signature, objects : for the runtime
     function : with its parameters and results in the order of the signature
-    direct : the signature is that of the user's call; else it takes the traced leaves and the extras as positional
-        arguments
+    order : which parameter of the staged program each parameter of `function` is
+    direct : the signature is that of the user's call; else it takes the traced leaves as positional arguments
     built : the runtime builds the user's result; else it gives a flat tuple
     """
 
     signature: Signature
     objects: tuple[object, ...]
     function: Function
+    order: tuple[int, ...]
     direct: bool
     built: bool
 
@@ -49,67 +62,99 @@ class _Slots:
         return len(self.objects) - 1
 
 
-def shape_of_call(call: Call, staged: Staged) -> Shape:
-    """The best signature for a call: the user's own where containers and captures allow, else a flat one."""
+def shape_of_call(call: Call, staged: Staged, watched: bool = False) -> Shape:
+    """The best signature for a call: the user's own where its containers allow, else the leaves one after the other.
+
+    Parameters
+    ----------
+    watched : the native entry compares what the function rests on
+    """
     slots = _Slots()
-    types = [p.type for p in staged.function.params]
-    numbers = {leaf: k for k, leaf in enumerate(staged.traced.leaves)}
-    order: list[int] = []
-    direct = not call.kwargs and not staged.extras
-    args: tuple[Node, ...] = ()
-    if direct:
-        try:
-            args = tuple(_arg_nodes(call, types, numbers, order, slots))
-        except MisshapenError:
-            direct, slots, order = False, _Slots(), []
-    if not direct:
-        order = list(range(len(types)))
-        specs = [call.leaves[k] for k in staged.traced.leaves]
-        args = tuple(ArgSpec(t, _arg_kinds(s)) for t, s in zip(types, specs, strict=False) if isinstance(s, Spec))
-        args += tuple(ArgSpec(t) for t in types[len(specs) :])
+    params = staged.function.params
+    first = len(staged.traced.leaves)
+    captured = tuple(
+        [Captured(slots.add(e.source), p.type) for e, p in zip(staged.extras, params[first:], strict=True)]
+    )
+    args = _given_args(call, staged, slots)
+    direct = args is not None
+    nodes, order, keywords = args or _flat_args(call, staged)
     result, results, built = _result(staged, slots)
-    signature = Signature(args, result, len(slots.objects))
+    signature = Signature(nodes, result, len(slots.objects), keywords, captured, watched)
+    order += tuple(range(first, len(params)))
     function = reordered(staged.function, order, results)
-    return Shape(signature, tuple(slots.objects), function, direct, built)
+    return Shape(signature, tuple(slots.objects), function, order, direct, built)
+
+
+_Args = tuple[tuple[Node, ...], tuple[int, ...], tuple[str, ...]]  # nodes, parameters in their order, keywords
+
+
+def _given_args(call: Call, staged: Staged, slots: _Slots) -> _Args | None:
+    """The user's own arguments; None where one is a container that native code does not take apart."""
+    start = len(slots.objects)
+    reader = _Reader(call, staged, slots)
+    args, kwargs = call.tree.children
+    try:
+        nodes = [reader.node(child) for child in args.children]
+        by_name = reader.children(kwargs)
+    except MisshapenError:
+        del slots.objects[start:]
+        return None
+    return (*nodes, *by_name), tuple(reader.order), tuple([kwargs.keys[k] for k in kwargs.order])
+
+
+def _flat_args(call: Call, staged: Staged) -> _Args:
+    numbers = staged.traced.leaves
+    specs = [call.leaves[k] for k in numbers]
+    nodes = tuple([ArgSpec(s.type, _arg_kinds(s)) for s in specs if isinstance(s, Spec)])
+    return nodes, tuple(range(len(numbers))), ()
+
+
+class _Reader:
+    """Turns the trees of arguments into nodes; notes the parameters in the order in which it met their leaves."""
+
+    def __init__(self, call: Call, staged: Staged, slots: _Slots) -> None:
+        self.order: list[int] = []
+        self._call = call
+        self._slots = slots
+        self._numbers = {leaf: k for k, leaf in enumerate(staged.traced.leaves)}
+        self._types = [p.type for p in staged.function.params]
+        self._leaf = 0
+
+    def node(self, tree: TreeDef) -> Node:
+        """The node of the subtree whose first leaf is next. Trees nest as deep as the user's containers do."""
+        if tree.kind == "leaf":
+            self._leaf += 1
+            return self._leaf_node(self._leaf - 1)
+        if tree.kind == "none":
+            return Static(self._slots.add(None))
+        return _container(tree, self.children(tree), self._slots)
+
+    def children(self, tree: TreeDef) -> tuple[Node, ...]:
+        """The nodes of the children; of a dictionary, in the order it was written in."""
+        if tree.kind != "dict":
+            return tuple([self.node(child) for child in tree.children])
+        starts = list(accumulate([child.size for child in tree.children], initial=self._leaf))
+        nodes = []
+        for k in tree.order:
+            self._leaf = starts[k]
+            nodes.append(self.node(tree.children[k]))
+        self._leaf = starts[-1]
+        return tuple(nodes)
+
+    def _leaf_node(self, leaf: int) -> Node:
+        spec = self._call.leaves[leaf]
+        if isinstance(spec, Spec):
+            number = self._numbers[leaf]
+            self.order.append(number)
+            return ArgSpec(self._types[number], _arg_kinds(spec))
+        value = self._call.values[leaf]
+        return Static(self._slots.add(value.value if type(value) is StaticArgument else value))
 
 
 def _arg_kinds(spec: Spec) -> tuple[Kind, ...]:
     if spec.python is not None:
         return (_KINDS[spec.python],)
     return (Kind.SCALAR,) if spec.scalar else (Kind.ARRAY,)
-
-
-def _arg_nodes(
-    call: Call, types: Sequence[Any], numbers: dict[int, int], order: list[int], slots: _Slots
-) -> list[Node]:
-    leaf = 0
-    nodes = []
-    for child in call.tree.children[0].children:
-        nodes.append(_arg_node(child, leaf, call, types, numbers, order, slots))
-        leaf += child.size
-    return nodes
-
-
-def _arg_node(
-    tree: TreeDef, leaf: int, call: Call, types: Sequence[Any], numbers: dict[int, int], order: list[int], slots: _Slots
-) -> Node:
-    """The node of one subtree whose first leaf has number `leaf`. Trees nest as deep as the user's containers do."""
-    if tree.kind == "leaf":
-        spec = call.leaves[leaf]
-        if isinstance(spec, Spec):
-            order.append(numbers[leaf])
-            return ArgSpec(types[numbers[leaf]], _arg_kinds(spec))
-        value = call.values[leaf]
-        return Static(slots.add(value.value if type(value) is StaticArgument else value))
-    if tree.kind == "none":
-        return Static(slots.add(None))
-    starts, at = [], leaf
-    for child in tree.children:
-        starts.append(at)
-        at += child.size
-    places = tree.order if tree.kind == "dict" else range(len(tree.children))
-    items = tuple([_arg_node(tree.children[k], starts[k], call, types, numbers, order, slots) for k in places])
-    return _container(tree, items, slots)
 
 
 def _container(tree: TreeDef, items: tuple[Node, ...], slots: _Slots) -> Node:

@@ -4,6 +4,9 @@ A function object's chain is null or a tuple whose first item is a bytes object:
 entries, the newest first. They are tried in turn; what none of them takes goes to `self._native_miss(entry, status,
 *args, **kwargs)`, with the address and status of the first one whose arguments fitted but which gave up (else 0, 0).
 
+`pb_unchanged(table)` compares memory with a table: the number of words and of blocks, then for each word an address, a
+mask and the word that must be there under the mask, then for each block an address, a size and the address of a copy.
+
 The chain is held during the call: another thread, or a finaliser run by the garbage collector, may replace it, and the
 code lives as long as the chain.
 """
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 from pullback.codegen.object import Layout
 
-DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for")
+DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged")
 DISPATCH_SYMBOLS = (
     "Py_IncRef",
     "Py_DecRef",
@@ -23,6 +26,7 @@ DISPATCH_SYMBOLS = (
     "PyObject_VectorcallMethod",
     "PyMethod_New",
     "_Py_NoneStruct",
+    "memcmp",
     "pb_miss_name",
 )
 
@@ -43,6 +47,7 @@ declare void @PyMem_Free(ptr)
 declare ptr @PyErr_NoMemory()
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
 declare ptr @PyMethod_New(ptr, ptr)
+declare i32 @memcmp(ptr, ptr, i64)
 @_Py_NoneStruct = external global i8
 @pb_miss_name = external global i8
 
@@ -52,9 +57,7 @@ entry:
   %chain.at = getelementptr i8, ptr %self, i64 CHAIN_FIELD
   %chain = load ptr, ptr %chain.at
   %empty = icmp eq ptr %chain, null
-  %named = icmp ne ptr %names, null
-  %skip = or i1 %empty, %named
-  br i1 %skip, label %python, label %native
+  br i1 %empty, label %python, label %native
 native:
   call void @Py_IncRef(ptr %chain)
   %table.at = getelementptr i8, ptr %chain, i64 TUPLE_ITEMS
@@ -68,7 +71,7 @@ next:
   %why = phi i64 [ 0, %native ], [ %why.next, %refused ]
   %entry.at = getelementptr ptr, ptr %words, i64 %number
   %code = load ptr, ptr %entry.at
-  %result = call ptr %code(ptr %args, i64 %count)
+  %result = call ptr %code(ptr %args, i64 %count, ptr %names)
   %bits = ptrtoint ptr %result to i64
   %tagged = trunc i64 %bits to i1
   br i1 %tagged, label %refused, label %done
@@ -195,6 +198,50 @@ one:
   br label %next
 end:
   ret void
+}
+
+define i32 @pb_unchanged(ptr %table) nounwind {
+entry:
+  %words = load i64, ptr %table
+  %blocks.at = getelementptr i64, ptr %table, i64 1
+  %blocks = load i64, ptr %blocks.at
+  %first = getelementptr i64, ptr %table, i64 2
+  %first.block = getelementptr { ptr, i64, i64 }, ptr %first, i64 %words
+  %end = getelementptr { ptr, i64, i64 }, ptr %first.block, i64 %blocks
+  br label %next
+next:
+  %row = phi ptr [ %first, %entry ], [ %row.next, %one ]
+  %left = icmp ult ptr %row, %first.block
+  br i1 %left, label %one, label %next.block
+one:
+  %place = load ptr, ptr %row
+  %mask.at = getelementptr i64, ptr %row, i64 1
+  %mask = load i64, ptr %mask.at
+  %expected.at = getelementptr i64, ptr %row, i64 2
+  %expected = load i64, ptr %expected.at
+  %word = load i64, ptr %place, align 1
+  %masked = and i64 %word, %mask
+  %equal = icmp eq i64 %masked, %expected
+  %row.next = getelementptr i64, ptr %row, i64 3
+  br i1 %equal, label %next, label %other
+next.block:
+  %block = phi ptr [ %first.block, %next ], [ %block.next, %one.block ]
+  %left.block = icmp ult ptr %block, %end
+  br i1 %left.block, label %one.block, label %same
+one.block:
+  %start = load ptr, ptr %block
+  %size.at = getelementptr i64, ptr %block, i64 1
+  %size = load i64, ptr %size.at
+  %copy.at = getelementptr i64, ptr %block, i64 2
+  %copy = load ptr, ptr %copy.at
+  %order = call i32 @memcmp(ptr %start, ptr %copy, i64 %size)
+  %equal.block = icmp eq i32 %order, 0
+  %block.next = getelementptr i64, ptr %block, i64 3
+  br i1 %equal.block, label %next.block, label %other
+same:
+  ret i32 1
+other:
+  ret i32 0
 }
 
 ; stands in for pb_parallel_for where there are no threads

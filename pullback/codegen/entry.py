@@ -1,6 +1,7 @@
 """The native entry of a compiled signature: Python objects in, Python objects out, as LLVM text.
 
-`ptr entry(ptr args, i64 count)` gets the positional arguments as CPython's vectorcall passes them. It returns
+`ptr entry(ptr args, i64 count, ptr names)` gets the arguments as CPython's vectorcall passes them: `count` positional
+ones, then those whose names are in the tuple `names` (null: none). It returns
 
 - a new reference: the result;
 - null: an exception is set (memory ran out);
@@ -60,7 +61,7 @@ class _Entry:
     """Emits one entry; the blocks follow one another in the order of the work."""
 
     def __init__(self, module: Module, name: str, signature: Signature, layout: Layout) -> None:
-        params = [("ptr", "args"), ("i64", "count")]
+        params = [("ptr", "args"), ("i64", "count"), ("ptr", "names")]
         self.b = module.function(name, "ptr", params, attributes=UNOPTIMISED)
         self.code = ObjectCode(module, self.b, layout)
         self.signature = signature
@@ -68,12 +69,16 @@ class _Entry:
 
     def emit(self, kernel: str, arena_bytes: int, releases_gil: bool) -> None:
         b, code = self.b, self.code
-        args, count = b.params
+        args, count, names = b.params
         reader = ArgumentReader(code, self.signature.key_slots())
-        code.require(b.icmp("eq", count, len(self.signature.args)))
+        if self.signature.watched:
+            reader.require_unchanged()
+        code.require(b.icmp("eq", count, len(self.signature.args) - len(self.signature.keywords)))
+        reader.require_names(names, self.signature.keywords)
         data: list[V] = []
         for position, node in enumerate(self.signature.args):
             data += reader.unpack(node, code.field(args, 8 * position), in_mutable=False)
+        data += [reader.read_array(c.type, code.slot_object(c.slot), "misfit") for c in self.signature.captured]
         held = self.hold(reader.mutable) if releases_gil or self.makes_large_arrays() else None
         maker = ResultMaker(code, self.signature)
         targets = maker.targets()

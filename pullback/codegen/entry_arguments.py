@@ -28,6 +28,21 @@ class ArgumentReader(ObjectCode):
         self.mutable: list[V] = []
         self.checks: dict[int, str] = {}
 
+    def require_unchanged(self) -> None:
+        """Go on if the words of the table `pb_watch` are as they were."""
+        same = self.api("i32", "pb_unchanged", [self.datum("pb_watch")])
+        self.require(self.b.icmp("ne", same, 0))
+
+    def require_names(self, names: V, keywords: tuple[str, ...]) -> None:
+        """Go on if exactly these arguments are passed by keyword, in this order."""
+        b = self.b
+        self.require(b.icmp("ne" if keywords else "eq", names, NULL))
+        if keywords:
+            self.require_size(names, len(keywords))
+        for number, keyword in enumerate(keywords):
+            given = self.field(names, self.layout.tuple_items + 8 * number)
+            self.require_key(given, self.slot_object(self.key_slots[keyword]))
+
     def unpack(self, node: Node, given: V, in_mutable: bool) -> Iterator[V]:
         """Check `given` against `node`; the data pointers of its leaves."""
         match node:

@@ -105,31 +105,50 @@ def _keys(node: Node) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Captured:
+    """The array in slot `slot`, which the function found outside itself: read anew at each call, and no argument of it.
+
+    Its elements may change. If it gets another shape, the call does not fit.
+    """
+
+    slot: int
+    type: TensorType
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
-    """Positional arguments and the result of a compiled function.
+    """Arguments and the result of a compiled function.
 
     Attributes
     ----------
-    args : one node for each positional argument
+    args : one node for each argument
     result : what is returned
     statics : number of slots for the driver's own objects; the keys of dicts follow behind them
+    keywords : names of the last of `args`, which are passed by keyword, in this order
+    captured : arrays that are arguments of the kernel, behind the others
+    watched : is the table `pb_watch` compared before anything else (`pullback.runtime.watch`)
     """
 
     args: tuple[Node, ...]
     result: Node
     statics: int = 0
+    keywords: tuple[str, ...] = ()
+    captured: tuple[Captured, ...] = ()
+    watched: bool = False
 
     def arg_leaves(self) -> tuple[ArgSpec, ...]:
         """The kernel's arguments in order."""
-        return tuple(leaf for node in self.args for leaf in leaves(node) if isinstance(leaf, ArgSpec))
+        given = tuple(leaf for node in self.args for leaf in leaves(node) if isinstance(leaf, ArgSpec))
+        return given + tuple(ArgSpec(captured.type) for captured in self.captured)
 
     def result_leaves(self) -> tuple[ResultSpec, ...]:
         """The kernel's results in order."""
         return tuple(leaf for leaf in leaves(self.result) if isinstance(leaf, ResultSpec))
 
     def key_slots(self) -> dict[str, int]:
-        """The slot of each dictionary key."""
-        keys = dict.fromkeys(key for node in (*self.args, self.result) for key in _keys(node))
+        """The slot of each keyword and dictionary key."""
+        keys = dict.fromkeys(self.keywords)
+        keys.update(dict.fromkeys(key for node in (*self.args, self.result) for key in _keys(node)))
         return {key: self.statics + number for number, key in enumerate(keys)}
 
     def slot_count(self) -> int:
@@ -172,11 +191,10 @@ class CompiledObject:
     ----------
     code : object code
     kernel : exported name of `i64 kernel(ptr args, ptr results, ptr arena)`
-    entry : exported name of the native entry `ptr entry(ptr args, i64 count)`; empty where there is none
+    entry : exported name of the native entry `ptr entry(ptr args, i64 count, ptr names)`; empty where there is none
     signature : how it is called
     arena_bytes : scratch the kernel needs, aligned to 64
     symbols : externals to bind when it is loaded
-    guards : what guard k was, for k = 1, 2, ...
     releases_gil : does the entry let other threads run meanwhile
     """
 
@@ -186,7 +204,6 @@ class CompiledObject:
     signature: Signature
     arena_bytes: int = 0
     symbols: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ()
     releases_gil: bool = False
 
 

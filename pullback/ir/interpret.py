@@ -7,12 +7,16 @@ import numpy as np
 
 from pullback.errors import ArgumentError
 from pullback.ir.graph import Function, Op, Region, Value
-from pullback.ir.opdef import Array
+from pullback.ir.opdef import Array, RunRegion
 from pullback.ir.tape import tape_store
 
 
-def interpret(function: Function, arguments: Sequence[Any]) -> tuple[Array, ...]:
+def interpret(function: Function, arguments: Sequence[Any], run: RunRegion | None = None) -> tuple[Array, ...]:
     """The results of `function` on arrays of exactly its parameter types.
+
+    Parameters
+    ----------
+    run : evaluates a region, in place of `run_region`: for who wants to see each op
 
     Raises
     ------
@@ -30,7 +34,7 @@ def interpret(function: Function, arguments: Sequence[Any]) -> tuple[Array, ...]
             raise ArgumentError(f"argument {number} of {function.name} has type {param.type}, got {found}")
         arrays.append(array)
     with np.errstate(all="ignore"), tape_store():
-        return run_region(function.body, arrays)
+        return (run or run_region)(function.body, arrays)
 
 
 def run_region(region: Region, arguments: Sequence[Array]) -> tuple[Array, ...]:

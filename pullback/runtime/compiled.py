@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from pullback.codegen.object import CompiledObject
 from pullback.errors import ShapeError, TypeRuleError
 from pullback.ir.types import TensorType, tensor_type
 from pullback.runtime.convert import Array, MisfitError, build_result, canonical, read_arguments
+from pullback.runtime.watch import Watch
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _ARENA_ALIGN = 64
@@ -39,12 +41,6 @@ class Miss:
     compiled: Compiled
     status: int
 
-    @property
-    def guard(self) -> str:
-        """What the guard said, as the code generator wrote it down; empty if it was none."""
-        guards = self.compiled.spec.guards
-        return guards[self.status - 1] if 0 < self.status <= len(guards) else ""
-
 
 @dataclass(eq=False)
 class Compiled:
@@ -56,6 +52,7 @@ class Compiled:
     loaded : the code; it is freed with this object
     objects : the Python objects of the signature's slots
     entry : address of the native entry, 0 if there is none or it must not be used
+    watch : the words that the entry compares; None if the signature is not watched
     make_invoker : makes the native function that only tries this specialisation; None: there are no native functions
     """
 
@@ -63,19 +60,22 @@ class Compiled:
     loaded: Loaded
     objects: tuple[object, ...]
     entry: int
+    watch: Watch | None = None
     make_invoker: Callable[[Compiled], Callable[..., Any]] | None = field(repr=False, default=None)
 
     @cached_property
     def invoke(self) -> Callable[..., Any]:
-        """`invoke(*args)`: the result, or a `Miss`. Native where that is possible."""
+        """`invoke(*args, **kwargs)`: the result, or a `Miss`. Native where that is possible."""
         if self.entry and self.make_invoker is not None:
             return self.make_invoker(self)
-        return lambda *args: self.call(args)
+        return lambda *args, **kwargs: self.call(args, kwargs)
 
-    def call(self, args: tuple[Any, ...]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """The result, or a `Miss`; through ctypes."""
+        if self.watch is not None and not self.watch.holds():
+            return Miss(self, 0)
         try:
-            arrays = read_arguments(self.spec.signature, self.objects, args)
+            arrays = read_arguments(self.spec.signature, self.objects, args, kwargs)
         except MisfitError:
             return Miss(self, 0)
         status, results = self._call_kernel(arrays)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,16 +20,20 @@ class MisfitError(Exception):
     """The arguments are not what the signature says."""
 
 
-def read_arguments(signature: Signature, objects: Sequence[object], args: tuple[Any, ...]) -> list[Array]:
+def read_arguments(
+    signature: Signature, objects: Sequence[object], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Array]:
     """The kernel's arguments as arrays that it may read.
 
     Raises
     ------
     MisfitError : the native entry would refuse these arguments
     """
-    if len(args) != len(signature.args):
+    if len(args) + len(kwargs) != len(signature.args) or tuple(kwargs) != signature.keywords:
         raise MisfitError
-    return [array for node, given in zip(signature.args, args, strict=True) for array in _read(node, objects, given)]
+    given = zip(signature.args, (*args, *kwargs.values()), strict=True)
+    arrays = [array for node, value in given for array in _read(node, objects, value)]
+    return arrays + [_read_leaf(ArgSpec(c.type), objects[c.slot]) for c in signature.captured]
 
 
 def _read(node: Node, objects: Sequence[object], given: Any) -> Iterator[Array]:

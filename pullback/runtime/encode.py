@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.codegen.object import (
     ArgSpec,
+    Captured,
     CompiledObject,
     DictOf,
     Kind,
@@ -31,9 +32,11 @@ def compiled_to_bytes(compiled: CompiledObject) -> bytes:
         "args": [_node_to_json(node) for node in signature.args],
         "result": _node_to_json(signature.result),
         "statics": signature.statics,
+        "keywords": signature.keywords,
+        "captured": [[captured.slot, str(captured.type)] for captured in signature.captured],
+        "watched": signature.watched,
         "arena_bytes": compiled.arena_bytes,
         "symbols": compiled.symbols,
-        "guards": compiled.guards,
         "releases_gil": compiled.releases_gil,
     }
     return _join(facts, compiled.code)
@@ -48,19 +51,28 @@ def compiled_from_bytes(data: bytes) -> CompiledObject:
     """
     facts, code = _split(data)
     try:
-        args = tuple(_node_from_json(node) for node in facts["args"])
         return CompiledObject(
             code=code,
             kernel=facts["kernel"],
             entry=facts["entry"],
-            signature=Signature(args, _node_from_json(facts["result"]), facts["statics"]),
+            signature=_signature_from_json(facts),
             arena_bytes=facts["arena_bytes"],
             symbols=tuple(facts["symbols"]),
-            guards=tuple(facts["guards"]),
             releases_gil=facts["releases_gil"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ParseError(f"not a stored compiled object: {error!r}") from error
+
+
+def _signature_from_json(facts: dict[str, Any]) -> Signature:
+    return Signature(
+        args=tuple(_node_from_json(node) for node in facts["args"]),
+        result=_node_from_json(facts["result"]),
+        statics=facts["statics"],
+        keywords=tuple(facts["keywords"]),
+        captured=tuple(Captured(slot, parse_type(type_)) for slot, type_ in facts["captured"]),
+        watched=facts["watched"],
+    )
 
 
 def support_to_bytes(part: SupportObject) -> bytes:

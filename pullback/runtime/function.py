@@ -6,7 +6,7 @@ import itertools
 import struct
 from collections.abc import Callable, Hashable, Mapping
 from types import MethodType
-from typing import Any, NoReturn, Protocol, Self, TypeAlias
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from pullback.errors import ArgumentError
 from pullback.runtime.compiled import Compiled, Miss
@@ -34,10 +34,11 @@ class Dispatch(Protocol):
 
 
 Key: TypeAlias = Hashable
+T = TypeVar("T")
 
 
-class Specialisations:
-    """The compiled signatures of one function, by whatever key the dispatcher uses; bounded.
+class Specialisations(Generic[T]):
+    """What was compiled for one function, by whatever key the dispatcher uses; bounded.
 
     Each step is a single operation on a dictionary, so threads need no lock.
     """
@@ -46,7 +47,7 @@ class Specialisations:
 
     def __init__(self, limit: int = SPECIALISATION_LIMIT) -> None:
         self._limit = limit
-        self._items: dict[Key, Compiled] = {}
+        self._items: dict[Key, T] = {}
         self._used: dict[Key, int] = {}
         self._clock = itertools.count()
         self._once = Once()
@@ -57,14 +58,14 @@ class Specialisations:
     def __contains__(self, key: Key) -> bool:
         return key in self._items
 
-    def get(self, key: Key) -> Compiled | None:
+    def get(self, key: Key) -> T | None:
         """The specialisation of that key, which counts as used now."""
         found = self._items.get(key)
         if found is not None:
             self._used[key] = next(self._clock)
         return found
 
-    def put(self, key: Key, compiled: Compiled) -> None:
+    def put(self, key: Key, compiled: T) -> None:
         """Add or replace; the least recently used one may go."""
         self._used[key] = next(self._clock)
         self._items[key] = compiled
@@ -76,14 +77,14 @@ class Specialisations:
         self._items.pop(key, None)
         self._used.pop(key, None)
 
-    def items(self) -> list[tuple[Key, Compiled]]:
+    def items(self) -> list[tuple[Key, T]]:
         """All of them, at this moment."""
         return list(self._items.items())
 
-    def get_or_build(self, key: Key, build: Callable[[], Compiled]) -> Compiled:
+    def get_or_build(self, key: Key, build: Callable[[], T]) -> T:
         """The specialisation of that key; one thread builds it, others that ask meanwhile wait for it."""
 
-        def build_and_put() -> Compiled:
+        def build_and_put() -> T:
             compiled = build()
             self.put(key, compiled)
             return compiled
@@ -114,7 +115,7 @@ class NativeFunction:
     ) -> None:
         self._dispatch = dispatch
         self._chain = (bytes(8),)
-        self.specialisations = Specialisations(limit)
+        self.specialisations: Specialisations[Any] = Specialisations(limit)
         if wrapped is not None:
             self.__wrapped__ = wrapped
             self.__name__ = getattr(wrapped, "__name__", type(wrapped).__name__)
@@ -123,11 +124,11 @@ class NativeFunction:
             self.__doc__ = getattr(wrapped, "__doc__", None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or self._call_address:
+        if self._call_address:
             return self._dispatch(self, args, kwargs, None)
         first = None
         for compiled in self._chain[1:]:
-            outcome = compiled.call(args)
+            outcome = compiled.call(args, kwargs)
             if type(outcome) is not Miss:
                 return outcome
             if outcome.status and first is None:
@@ -145,7 +146,7 @@ class NativeFunction:
 
     def install(self, compiled: Compiled) -> None:
         """Try `compiled` natively from now on, before the others; the one not installed for longest may drop out."""
-        if not compiled.entry and self._call_address:
+        if self._chain[1:2] == (compiled,) or (self._call_address and not compiled.entry):
             return
         others = [known for known in self._chain[1:] if known is not compiled]
         chain = [compiled, *others][:CHAIN_LENGTH]

@@ -24,6 +24,7 @@ from pullback.runtime.function import SPECIALISATION_LIMIT, Dispatch, NativeFunc
 from pullback.runtime.layout import LayoutReport, find_layout
 from pullback.runtime.native import is_native, native_type
 from pullback.runtime.once import Once
+from pullback.runtime.watch import Watch, Words, can_watch
 
 F = TypeVar("F", bound=NativeFunction)
 
@@ -31,7 +32,7 @@ KEPT_BYTES = 256 << 20
 """Default bound on the memory of dropped large results and arenas that is kept for the next ones."""
 
 _PART_OF = {
-    **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for"), "dispatch"),
+    **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged"), "dispatch"),
     **dict.fromkeys(("pb_take", "pb_give", "pb_new_large_array", "pb_blocks_configure", "pb_blocks_held"), "blocks"),
     **dict.fromkeys(("pb_parallel_for", "pb_thread_count", "pb_pool_workers"), "threads"),
 }
@@ -139,12 +140,16 @@ class Runtime:
 
     # --- compiled objects ---------------------------------------------------------------------------------------
 
-    def load(self, compiled: CompiledObject, objects: Sequence[object] = ()) -> Compiled:
+    def load(
+        self, compiled: CompiledObject, objects: Sequence[object] = (), watch: Watch | None = None, serial: bool = False
+    ) -> Compiled:
         """Link a compiled object.
 
         Parameters
         ----------
         objects : what stands in the signature's static slots
+        watch : the words that a watched signature compares
+        serial : its large kernels run on the caller's thread alone
 
         Raises
         ------
@@ -153,17 +158,33 @@ class Runtime:
         slots = slot_objects(compiled.signature, objects)
         native = bool(compiled.entry) and self.layout is not None
         known = {f"pb_object_{number}": id(thing) for number, thing in enumerate(slots)}
+        if compiled.signature.watched:
+            if watch is None:
+                raise CodegenError("the signature is watched, but there is nothing to compare")
+            known["pb_watch"] = watch.address
+        if serial:
+            known["pb_parallel_for"] = self.symbol("pb_serial_for")
         symbols = symbol_addresses(compiled.symbols, lambda name: known.get(name) or self.symbol(name))
         exports = (compiled.kernel, compiled.entry) if compiled.entry else (compiled.kernel,)
         loaded = self._link(compiled.code, exports, symbols)
         entry = loaded.address(compiled.entry) if native else 0
-        return Compiled(compiled, loaded, slots, entry, self._make_invoker if native else None)
+        return Compiled(compiled, loaded, slots, entry, watch, self._make_invoker if native else None)
 
     def _link(self, code: bytes, exports: Iterable[str], symbols: Mapping[str, int]) -> Loaded:
         if self._own_linker:
             with suppress(elf.UnlinkableError):
                 return elf.link(code, exports, symbols)
         return self._llvm_link(code, exports, symbols)
+
+    def watch(self, fill: Callable[[Words], bool]) -> Watch | None:
+        """A table of the words that `fill` names; None where native code cannot tell, or `fill` says that they are not
+        everything."""
+        if self.layout is None or not can_watch():
+            return None
+        watch = Watch(
+            fill, ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.symbol("pb_unchanged")), self.layout
+        )
+        return watch if watch.is_complete else None
 
     def _make_invoker(self, compiled: Compiled) -> Callable[..., Any]:
         def missed(_function: NativeFunction, args: Any, _kwargs: Any, miss: Miss | None, /) -> Miss:

@@ -14,10 +14,11 @@ from pullback.ir.types import DTYPE_NAMES, tensor_type
 from pullback.tracer.arguments import Spec, Static, describe
 from pullback.tracer.array import PythonType, TracedArray, TracedScalar, TracedValue, new_array, new_scalar
 from pullback.tracer.cell import Cell, content_in, read
-from pullback.tracer.environment import Environment, environment_of, unwrapped
+from pullback.tracer.environment import Environment, environment_of
 from pullback.tracer.evaluate import present
 from pullback.tracer.functions.table import DISPATCH, PATCHER
 from pullback.tracer.operands import PYTHON_NUMBERS, content_of
+from pullback.tracer.reach import unwrapped
 from pullback.tracer.trace import (
     Array,
     Check,
@@ -115,7 +116,7 @@ def trace(
     ------
     PullbackError : of many kinds, with the user's line; errors of `fn` itself pass through.
     """
-    environment = environment_of(fn)
+    environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties)
     state.reachable.update([id(array) for _, array in environment.arrays])
     with running(state), PATCHER.active(environment.namespaces), environment.no_randomness(state):

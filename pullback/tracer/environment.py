@@ -7,76 +7,17 @@ out of one; then their contents must stay the same too.
 
 import random
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from pullback.errors import UnsupportedError
-from pullback.tracer.location import is_internal_file
+from pullback.tracer.outside import Attributes, Container, Content, Definition, Fact, Name
+from pullback.tracer.reach import Reach
 from pullback.tracer.trace import Trace
-
-LIMIT = 2000  # objects looked at; what lies beyond is deep in data structures
-_MISSING = object()
-_IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type, np.generic)
-_LIBRARIES = tuple({sys.prefix, sys.base_prefix})
-
-
-@dataclass(frozen=True)
-class Name:
-    """A name bound outside the function: in a namespace (a dict) or a closure cell.
-
-    label : how a message calls it
-    value : what it was bound to
-    """
-
-    label: str
-    holder: Any
-    name: str
-    value: Any
-
-    def is_same(self) -> bool:
-        return _is_equal(self.current(), self.value)
-
-    def current(self) -> Any:
-        """What it is bound to now."""
-        if isinstance(self.holder, dict):
-            return self.holder.get(self.name, _MISSING)
-        try:
-            return self.holder.cell_contents
-        except ValueError:  # an empty cell
-            return _MISSING
-
-
-@dataclass(frozen=True)
-class Container:
-    """A list, dict, set or object seen through a name, with the parts it had."""
-
-    label: str
-    value: Any
-    parts: tuple[Any, ...]
-
-    def is_same(self) -> bool:
-        now = _parts(self.value)
-        if len(now) != len(self.parts):
-            return False
-        return all(_is_equal(a, b) for a, b in zip(now, self.parts, strict=True))
-
-
-@dataclass(frozen=True)
-class Content:
-    """An array out of which a number was taken, with its elements at the time."""
-
-    label: str
-    array: np.ndarray[Any, Any]
-    copy: np.ndarray[Any, Any]
-
-    def is_same(self) -> bool:
-        now, then = self.array, self.copy
-        return now.shape == then.shape and now.dtype == then.dtype and now.tobytes() == then.tobytes()
 
 
 @dataclass(frozen=True)
@@ -84,7 +25,8 @@ class Environment:
     """What a function can see.
 
     namespaces : global namespaces of the function and of the functions it calls
-    names, containers : outside names and what they hold, to be compared before a compiled program is used
+    names, definitions, attributes, containers : outside names and what they hold, to be compared before a compiled
+        program is used
     arrays : the arrays among them, by label
     contents : arrays whose elements must be the same too
     generators : random generators among them
@@ -92,6 +34,8 @@ class Environment:
 
     namespaces: tuple[dict[str, Any], ...] = ()
     names: tuple[Name, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    attributes: tuple[Attributes, ...] = ()
     containers: tuple[Container, ...] = ()
     arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...] = ()
     contents: tuple[Content, ...] = ()
@@ -100,15 +44,18 @@ class Environment:
     @property
     def is_empty(self) -> bool:
         """Whether the program rests on nothing outside."""
-        return not (self.names or self.containers or self.contents)
+        return not (self.names or self.definitions or self.attributes or self.containers or self.contents)
 
     def changed(self) -> str | None:
         """The first thing that is not as it was when the function was traced, or None: then the program is right."""
-        for group in (self.names, self.containers, self.contents):
-            for entry in group:
-                if not entry.is_same():
-                    return str(entry.label)
-        return None
+        groups: Iterable[Sequence[Fact]] = (
+            self.names,
+            self.definitions,
+            self.attributes,
+            self.containers,
+            self.contents,
+        )
+        return next((fact.label for group in groups for fact in group if not fact.is_same()), None)
 
     def after_trace(self, whole: set[int], fixed: set[int], watch: bool) -> "Environment":
         """What a finished trace rests on.
@@ -124,6 +71,8 @@ class Environment:
         return replace(
             self,
             names=tuple([n for n in self.names if n.is_same()]),
+            definitions=tuple([d for d in self.definitions if d.is_same()]),
+            attributes=tuple([a.settled() for a in self.attributes]),
             containers=tuple([c for c in self.containers if c.is_same()]),
             contents=tuple(contents),
         )
@@ -160,158 +109,22 @@ def _same_state(x: Any, y: Any) -> bool:
     return bool(x == y)
 
 
-# ------------------------------------------------------------------ looking around
+def environment_of(fn: Any, others: Iterable[Any] = ()) -> Environment:
+    """Everything `fn` can reach by name, without running it.
 
-
-def unwrapped(fn: Any) -> Any:
-    """The Python function behind partials, bound methods, decorators and callable objects."""
-    for _ in range(100):
-        inner = getattr(fn, "__wrapped__", None) or getattr(fn, "__func__", None) or getattr(fn, "func", None)
-        if inner is None and not isinstance(fn, FunctionType | type) and callable(type(fn)):
-            inner = getattr(type(fn).__call__, "__code__", None) and type(fn).__call__
-        if inner is None:
-            return fn
-        fn = inner
-    return fn
-
-
-def environment_of(fn: Any) -> Environment:
-    """Everything `fn` can reach by name, without running it."""
-    walk = _Walk()
-    walk.visit("the function", fn)
-    walk.run()
+    others : arguments that are handed on as they are, such as `self`
+    """
+    reach = Reach()
+    reach.visit("the function", fn)
+    for other in others:
+        reach.visit("an argument", other)
+    reach.run()
     return Environment(
-        namespaces=tuple(walk.namespaces.values()),
-        names=tuple(walk.names),
-        containers=tuple(walk.containers),
-        arrays=tuple(walk.arrays),
-        generators=tuple(walk.generators),
+        namespaces=tuple(reach.namespaces.values()),
+        names=tuple(reach.names.values()),
+        definitions=tuple(reach.definitions),
+        attributes=tuple(reach.attributes()),
+        containers=tuple(reach.containers),
+        arrays=tuple(reach.arrays),
+        generators=tuple(reach.generators),
     )
-
-
-class _Walk:
-    """A walk over functions, containers and objects; each once, breadth first."""
-
-    def __init__(self) -> None:
-        self.namespaces: dict[int, dict[str, Any]] = {}
-        self.names: list[Name] = []
-        self.containers: list[Container] = []
-        self.arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
-        self.generators: list[Any] = []
-        self._seen: dict[int, Any] = {}
-        self._pending: list[tuple[str, Any]] = []
-
-    def visit(self, label: str, value: Any) -> None:
-        if id(value) not in self._seen and len(self._seen) < LIMIT and not isinstance(value, _IMMUTABLE):
-            self._seen[id(value)] = value
-            self._pending.append((label, value))
-
-    def run(self) -> None:
-        while self._pending:
-            label, value = self._pending.pop(0)
-            self._look(label, value)
-
-    def _look(self, label: str, value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            if type(value) is np.ndarray:
-                self.arrays.append((label, value))
-        elif isinstance(value, FunctionType):
-            self._function(value)
-        elif isinstance(value, MethodType):
-            self.visit(label, value.__func__)
-            self.visit(f"{type(value.__self__).__name__} object", value.__self__)
-        elif isinstance(value, ModuleType) or (callable(value) and not hasattr(value, "__dict__")):
-            return
-        elif "numpy.random" in sys.modules and isinstance(value, np.random.Generator | np.random.RandomState):
-            self.generators.append(value)
-        elif isinstance(value, list | tuple | dict | set | frozenset) or _is_users_object(value):
-            self._container(label, value)
-
-    def _function(self, fn: FunctionType) -> None:
-        wrapped = getattr(fn, "__wrapped__", None)
-        if wrapped is not None:
-            self.visit(fn.__name__, wrapped)
-        if _is_library_file(fn.__code__.co_filename):
-            return
-        space = fn.__globals__
-        self.namespaces[id(space)] = space
-        codes = list(_codes(fn.__code__))
-        if any("random" in code.co_names for code in codes):
-            np.random  # noqa: B018  # loads NumPy's random module, whose functions are then replaced for the trace
-        for name in dict.fromkeys(n for code in codes for n in code.co_names):
-            if name in space:
-                self._name(f"global {name!r}", space, name, space[name])
-        modules = [space[n] for n in fn.__code__.co_names if isinstance(space.get(n), ModuleType)]
-        for module in modules:
-            self._module(module, codes)
-        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-            try:
-                self._name(f"closure variable {name!r}", cell, name, cell.cell_contents)
-            except ValueError:  # not yet bound
-                continue
-        for value in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
-            self.visit(f"a default of {fn.__name__}", value)
-
-    def _module(self, module: ModuleType, codes: Iterable[CodeType]) -> None:
-        """Attributes of the user's own modules that the function names."""
-        if _is_library_file(getattr(module, "__file__", None) or ""):
-            return
-        space = vars(module)
-        for name in dict.fromkeys(n for code in codes for n in code.co_names):
-            if name in space:
-                self._name(f"{module.__name__}.{name}", space, name, space[name])
-
-    def _name(self, label: str, holder: Any, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType):
-            return
-        self.names.append(Name(label, holder, name, value))
-        self.visit(label, value)
-
-    def _container(self, label: str, value: Any) -> None:
-        parts = _parts(value)
-        if not isinstance(value, tuple | frozenset):
-            self.containers.append(Container(label, value, parts))
-        for part in parts:
-            self.visit(label, part)
-        inner = getattr(value, "__wrapped__", None)
-        if inner is not None:
-            self.visit(label, inner)
-        if not isinstance(value, list | tuple | dict | set | frozenset):
-            for method in vars(type(value)).values():
-                if isinstance(method, FunctionType):
-                    self.visit(label, method)
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    """What a container holds; of an object, its attributes."""
-    if isinstance(value, dict):
-        return tuple([x for pair in value.items() for x in pair])
-    if isinstance(value, list | tuple | set | frozenset):
-        return tuple(value)
-    return tuple(vars(value).values())
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those of the functions defined inside it."""
-    pending = [code]
-    while pending:
-        top = pending.pop()
-        yield top
-        pending.extend(c for c in top.co_consts if isinstance(c, CodeType))
-
-
-def _is_users_object(value: Any) -> bool:
-    """An instance of a class written by the user, in Python."""
-    if isinstance(value, type) or not hasattr(value, "__dict__"):
-        return False
-    module = sys.modules.get(type(value).__module__)
-    return hasattr(value, "__wrapped__") or not _is_library_file(getattr(module, "__file__", None) or "")
-
-
-def _is_library_file(file: str) -> bool:
-    return not file or file.startswith("<frozen") or is_internal_file(file) or file.startswith(_LIBRARIES)
-
-
-def _is_equal(x: Any, y: Any) -> bool:
-    """The same object, or an equal number or text."""
-    return x is y or (type(x) is type(y) and isinstance(x, int | float | str) and x == y)

@@ -5,6 +5,7 @@ import pickle
 import sys
 import weakref
 from collections import namedtuple
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from pullback.codegen.entry import emit_entry
 from pullback.codegen.llvm import Module
-from pullback.codegen.object import ArgSpec, DictOf, Kind, Layout, ListOf, ResultSpec, Static, TupleOf
+from pullback.codegen.object import ArgSpec, Captured, DictOf, Kind, Layout, ListOf, ResultSpec, Static, TupleOf
 from pullback.errors import CodegenError
 from pullback.ir.types import DTYPE_NAMES, tensor_type
 from pullback.runtime.compiled import Miss
@@ -49,10 +50,10 @@ def same(left: Any, right: Any) -> bool:
     return repr(left) == repr(right)
 
 
-def both(compiled: Any, *args: Any) -> Any:
+def both(compiled: Any, *args: Any, **kwargs: Any) -> Any:
     """The outcome of the native entry, after comparing it with that of the ctypes path."""
-    outcome = compiled.invoke(*args)
-    expected = compiled.call(args)
+    outcome = compiled.invoke(*args, **kwargs)
+    expected = compiled.call(args, kwargs)
     assert same(outcome, expected), (outcome, expected)
     return outcome
 
@@ -418,3 +419,62 @@ def test_many_arguments_do_not_need_many_checks() -> None:
     given = {key: np.full(3, float(number)) for number, key in enumerate(keys)}
     assert same(both(compiled, given), given)
     assert compiled.spec.code.count(b"entry.array1") == 1
+
+
+def test_keywords_are_taken_in_the_order_of_the_signature_alone() -> None:
+    signature = replace(
+        signature_of([array_arg(), number_arg(), array_arg((2,))], TupleOf((array_result(), number_result()))),
+        keywords=("rate", "ÿ"),
+    )
+    compiled = build(signature, copying_kernel(signature))
+    x, y = np.arange(3.0), np.ones(2)
+    outcome = both(compiled, x, rate=0.5, ÿ=y)
+    assert same(outcome[0], x)
+    assert outcome[1] == 0.5
+    assert same(both(compiled, x, **{"".join(["ra", "te"]): 0.5, "ÿ": y})[0], x)  # an equal name, not the same
+    for args, kwargs in (
+        ((x,), {"ÿ": y, "rate": 0.5}),
+        ((x,), {"rate": 0.5}),
+        ((x,), {"rate": 0.5, "ÿ": y, "more": y}),
+        ((x,), {"rat": 0.5, "ÿ": y}),
+        ((x, 0.5, y), {}),
+        ((x, 0.5), {"ÿ": y}),
+        ((), {"x": x, "rate": 0.5, "ÿ": y}),
+        ((x,), {"rate": y, "ÿ": 0.5}),
+    ):
+        assert is_misfit(both(compiled, *args, **kwargs)), kwargs
+
+
+def test_no_keyword_is_taken_where_the_signature_has_none() -> None:
+    compiled = build(signature_of([array_arg()], array_result()))
+    assert is_misfit(both(compiled, x=np.ones(3)))
+    assert is_misfit(both(compiled, np.ones(3), x=np.ones(3)))
+
+
+def test_a_captured_array_is_read_at_each_call_as_it_then_is() -> None:
+    array = np.arange(4.0)
+    signature = replace(
+        signature_of([number_arg()], TupleOf((number_result(), array_result((4,)))), statics=2),
+        captured=(Captured(1, tensor_type(np.dtype("f8"), (4,))),),
+    )
+    compiled = build(signature, objects=("unused", array))
+    assert same(both(compiled, 2.0)[1], array)
+    array[:] = 7.0
+    assert same(both(compiled, 2.0)[1], np.full(4, 7.0))
+    array.resize((9,), refcheck=False)  # its data moves
+    assert is_misfit(both(compiled, 2.0))
+    array.resize((4,), refcheck=False)
+    assert same(both(compiled, 2.0)[1], np.full(4, 7.0))
+    array.shape = (2, 2)
+    assert is_misfit(both(compiled, 2.0))
+
+
+def test_a_captured_array_that_is_not_contiguous_or_of_another_dtype_does_not_fit() -> None:
+    strided = np.arange(8.0)[::2]
+    signature = replace(
+        signature_of([], array_result((4,)), statics=1), captured=(Captured(0, tensor_type(np.dtype("f8"), (4,))),)
+    )
+    assert is_misfit(both(build(signature, objects=(strided,))))
+    assert is_misfit(both(build(signature, objects=(np.arange(4),))))
+    assert is_misfit(both(build(signature, objects=(np.arange(4.0).astype(">f8"),))))
+    assert same(both(build(signature, objects=(strided.copy(),))), strided.copy())

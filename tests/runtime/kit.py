@@ -23,6 +23,7 @@ from pullback.codegen.target import NO_OPT, QUICK, compile_module, host_target, 
 from pullback.ir.types import tensor_type
 from pullback.runtime.compiled import Compiled, Miss
 from pullback.runtime.runtime import Runtime
+from pullback.runtime.watch import Watch
 
 F64 = tensor_type(np.dtype("f8"))
 VECTOR = tensor_type(np.dtype("f8"), (3,))
@@ -115,10 +116,12 @@ def build(
     arena_bytes: int = 0,
     releases_gil: bool = False,
     symbols: Sequence[str] = (),
+    watch: Watch | None = None,
 ) -> Compiled:
     """Compile and load; the default kernel copies each argument to the result of its number."""
     chosen = runtime or native_runtime()
-    return chosen.load(compiled_object(signature, kernel, chosen.layout, arena_bytes, releases_gil, symbols), objects)
+    made = compiled_object(signature, kernel, chosen.layout, arena_bytes, releases_gil, symbols)
+    return chosen.load(made, objects, watch)
 
 
 def compiled_object(
@@ -138,7 +141,7 @@ def compiled_object(
         needed += emit_entry(module, entry, "kernel", signature, arena_bytes, layout, releases_gil)
         text += "\n" + str(module)
     code = compile_module(text, host_target(), QUICK)
-    return CompiledObject(code, "kernel", entry, signature, arena_bytes, tuple(dict.fromkeys(needed)), (), releases_gil)
+    return CompiledObject(code, "kernel", entry, signature, arena_bytes, tuple(dict.fromkeys(needed)), releases_gil)
 
 
 def signature_of(args: Sequence[Node], result: Node, statics: int = 0) -> Signature:

@@ -7,7 +7,6 @@ import inspect
 import pickle
 import sys
 import weakref
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -303,9 +302,3 @@ def test_run_takes_flat_arrays_of_any_layout() -> None:
         unit.run([np.zeros((2, 3), np.float32), 1.0])
     with pytest.raises(TypeError, match="2 arrays, found 1"):
         unit.run([x])
-
-
-def test_a_miss_names_its_guard() -> None:
-    unit = build(signature_of([array_arg()], array_result()), runtime=ctypes_runtime())
-    unit.spec = replace(unit.spec, guards=("x > 0", "n == 3"))
-    assert [Miss(unit, status).guard for status in (-1, 0, 1, 2, 3)] == ["", "", "x > 0", "n == 3", ""]

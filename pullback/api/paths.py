@@ -1,0 +1,211 @@
+"""The compiled paths of one function for arguments of one kind: which one to take, and when to trace another."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from pullback import driver
+from pullback.api.call import Call
+from pullback.api.failing import arrays_for, code_error, path_limit_error, retracing_warning, stop_at_nan
+from pullback.api.signature import Shape, shape_of_call
+from pullback.api.staged import Stage, Staged
+from pullback.api.watching import watch_of
+from pullback.config import Options
+from pullback.errors import PullbackError
+from pullback.runtime.compiled import Compiled, Miss
+from pullback.runtime.convert import build_result
+from pullback.runtime.once import Once
+from pullback.runtime.watch import Watch
+from pullback.tracer.tree import flatten
+
+STALE_PATHS = 8
+"""So often a function is traced again because something outside it has changed, before a warning says so."""
+
+_NONE = object()
+
+
+@dataclass(eq=False)
+class Path:
+    """One compiled path through the function: the Python decisions and the surroundings it rests on, and the code."""
+
+    staged: Staged
+    shape: Shape
+    compiled: Compiled
+    watch: Watch | None
+
+    @cached_property
+    def expected(self) -> tuple[int, ...]:
+        """What each guard was."""
+        return tuple([g.expected for g in self.staged.guards])
+
+    @property
+    def is_native(self) -> bool:
+        """May the user's calls go to the compiled code without a look at them here."""
+        return self.shape.direct and self.shape.built and (self.watch is not None or self.staged.environment.is_empty)
+
+    def is_current(self) -> bool:
+        """Are the things outside the function that the trace looked at still the same."""
+        watch = self.watch
+        if watch is not None and watch.holds():
+            return True
+        if watch is not None:
+            watch.refresh()  # before the question: what changes behind it is noticed at the next call
+        if self.staged.environment.changed() is None:
+            return True
+        if watch is not None:
+            watch.clear()
+        return False
+
+    def call(self, call: Call) -> Any:
+        """The user's result, or a `Miss` that names this path."""
+        outcome = self.compiled.invoke(*(call.args if self.shape.direct else self.values(call)))
+        if type(outcome) is Miss and outcome.status == 0:
+            outcome = self._call_copied(call)
+        if type(outcome) is Miss or self.shape.built:
+            return outcome
+        leaves = iter(outcome)
+        outputs = self.staged.outputs
+        return self.staged.out_tree.unflatten([o.value if o.kind == "static" else next(leaves) for o in outputs])
+
+    def values(self, call: Call) -> list[Any]:
+        """What the parameters of the staged program stand for in this call."""
+        given = [call.values[k] for k in self.staged.traced.leaves]
+        return given + [extra.source for extra in self.staged.extras]
+
+    def arrays(self, call: Call) -> list[Any]:
+        """`values` as arrays of the parameters' types."""
+        return arrays_for(self.staged.function, self.values(call))
+
+    def _call_copied(self, call: Call) -> Any:
+        """For arrays that native code does not take as they are (strided, of another byte order): copied."""
+        arrays = self.arrays(call)
+        status, results = self.compiled.run([arrays[k] for k in self.shape.order])
+        if status:
+            return Miss(self.compiled, status)
+        return build_result(self.shape.signature.result, self.shape.objects, iter(results))
+
+
+class Specialisation:
+    """All paths of one function for arguments of one key.
+
+    Paths are only ever added, or dropped when what they rest on has changed; several threads may call at once, and one
+    of them traces what they all lack.
+
+    Parameters
+    ----------
+    name : of the function, for messages
+    install : makes the compiled code of a path the first to be tried natively
+    """
+
+    def __init__(self, name: str, stage: Stage, options: Options, install: Callable[[Compiled], None]) -> None:
+        self.name = name
+        self.options = options
+        self.paths: list[Path] = []
+        self._stage = stage
+        self._install = install
+        self._recent: Path | None = None
+        self._version = 0
+        self._once = Once()
+
+    def call(self, call: Call, miss: Miss | None) -> Any:
+        """Take the path that fits, or trace a new one."""
+        while True:
+            version = self._version
+            outcome = self._walk(call, miss)
+            if outcome is not _NONE:
+                return outcome
+            miss = None
+            built: list[Path] = []
+            self._once.get(version, partial(self._newest_after, version), partial(self._build, call, built))
+            if built:
+                return self._call_new(built[0], call)
+
+    def _walk(self, call: Call, miss: Miss | None) -> Any:
+        """The tree of decisions, from the path that was tried last: at the first guard that differs, on with a path
+        that differs there."""
+        tried: set[int] = set()
+        path = self._path_of(miss) if miss is not None else None
+        outcome: Any = miss
+        if path is None:
+            path, outcome = self._first(), None
+        while path is not None:
+            if outcome is None:
+                outcome = path.call(call)
+            if type(outcome) is not Miss:
+                return self._taken(path, call, outcome)
+            if outcome.status < 0:
+                raise code_error(path.staged, path.arrays(call), -outcome.status)
+            tried.add(id(path))
+            path, outcome = self._other_path(path, outcome.status - 1, tried), None
+        return _NONE
+
+    def _path_of(self, miss: Miss) -> Path | None:
+        return next((p for p in self.paths if p.compiled is miss.compiled), None)
+
+    def _first(self) -> Path | None:
+        recent = self._recent
+        if recent is not None and recent.is_current():
+            return recent
+        return next((p for p in reversed(self.paths) if p.is_current()), None)
+
+    def _other_path(self, path: Path, guard: int, tried: set[int]) -> Path | None:
+        """A path that agrees with `path` up to `guard` and differs there."""
+        agreed = path.expected[:guard]
+        for other in self.paths:
+            if id(other) in tried or len(other.expected) <= guard or other.expected[:guard] != agreed:
+                continue
+            if other.expected[guard] != path.expected[guard] and other.is_current():
+                return other
+        return None
+
+    def _taken(self, path: Path, call: Call, outcome: Any) -> Any:
+        self._recent = path
+        if self.options.nan:
+            stop_at_nan(path.staged, path.arrays(call), flatten(outcome)[0])
+        elif path.is_native:
+            self._install(path.compiled)
+        return outcome
+
+    def _newest_after(self, version: int) -> Path | None:
+        """The path that another thread has added since, if one has."""
+        return self.paths[-1] if self._version != version else None
+
+    def _build(self, call: Call, built: list[Path]) -> Path:
+        limit = self.options.paths
+        current = [p for p in self.paths if p.is_current()]
+        if len(current) >= limit:
+            raise path_limit_error(self.name, [p.staged for p in current], limit)
+        path = compile_path(self._stage(call), call, self.options, self.name)
+        # The oldest of those that rest on something else than what is there now make room. Others may be reading the
+        # list, so it is replaced and never changed.
+        stale = [p for p in self.paths if p not in current]
+        self.paths = [*stale[max(0, len(self.paths) + 1 - limit) :], *current, path]
+        self._version += 1
+        built.append(path)
+        if len(stale) == STALE_PATHS:
+            warnings.warn(retracing_warning(self.name, stale[-1].staged), RuntimeWarning, stacklevel=1)
+        return path
+
+    def _call_new(self, path: Path, call: Call) -> Any:
+        outcome = path.call(call)
+        if type(outcome) is not Miss:
+            return self._taken(path, call, outcome)
+        if outcome.status < 0:
+            raise code_error(path.staged, path.arrays(call), -outcome.status)
+        raise PullbackError(
+            f"{self.name}: guard {outcome.status} does not hold for the very arguments it was traced with; the "
+            "function gives different results for equal arguments"
+        )
+
+
+def compile_path(staged: Staged, call: Call, options: Options, title: str) -> Path:
+    """Staged program to loaded code."""
+    log = driver.Log()
+    watch = watch_of(staged.environment)
+    shape = shape_of_call(call, staged, watch is not None)
+    made = driver.compiled(shape.function, shape.signature, options, log)
+    compiled = driver.loaded(made, shape.objects, log, watch, serial=options.threads == 1)
+    driver.trace_report(log, title, options)
+    return Path(staged, shape, compiled, watch)
