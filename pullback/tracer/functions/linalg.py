@@ -119,31 +119,49 @@ def slogdet(a: Any) -> Any:
     return numpy_linalg.SlogdetResult(sign, logabs)
 
 
+def hermitian_of(x: Any, upper: bool = False) -> Any:
+    """The Hermitian matrix of which NumPy reads the lower (or upper) triangle and the real part of the diagonal.
+
+    What it does not read has gradient 0, and a read element off the diagonal stands for two.
+    """
+    x = adjoint(x) if upper else x
+    n = x.shape[-1]
+    rows, columns = np.indices((n, n))
+    made: Any = np.where(const(rows >= columns), x, adjoint(x))
+    return made if x.dtype.kind != "c" else np.where(const(rows == columns), x.real, made)
+
+
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    x = matrices("cholesky", a)
-    (lower,) = factor("cholesky", adjoint(x) if upper else x)
+    (lower,) = factor("cholesky", hermitian_of(matrices("cholesky", a), upper))
     return adjoint(lower) if upper else lower
 
 
-def _hermitian(a: Any, name: str, UPLO: str) -> TracedValue:
-    x = matrices(name, a)
+def _eigh(a: Any, name: str, UPLO: str) -> list[Any]:
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return adjoint(x) if UPLO.upper() == "U" else x
+    return factor("eigh", hermitian_of(matrices(name, a), UPLO.upper() == "U"))
 
 
 def eigh(a: Any, UPLO: str = "L") -> Any:
-    values, vectors = factor("eigh", _hermitian(a, "eigh", UPLO))
-    return numpy_linalg.EighResult(values, vectors)
+    return numpy_linalg.EighResult(*_eigh(a, "eigh", UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return factor("eigh", _hermitian(a, "eigvalsh", UPLO))[0]
+    return _eigh(a, "eigvalsh", UPLO)[0]
+
+
+def _svd_by_eigh(x: Any) -> tuple[Any, Any, Any]:
+    """What NumPy does for hermitian=True: the eigenvalues by size, their signs with the right vectors."""
+    w, v = factor("eigh", hermitian_of(x))
+    order = np.argsort(np.abs(w), axis=-1)[..., ::-1]
+    w = np.take_along_axis(w, order, -1)
+    u = np.take_along_axis(v, order[..., None, :], -1)
+    return u, np.abs(w), adjoint(u * np.sign(w)[..., None, :])
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    x = matrices("svd", a, square=False)
-    u, s, vh = factor("svd", x)
+    x = matrices("svd", a, square=hermitian)
+    u, s, vh = _svd_by_eigh(x) if hermitian else factor("svd", x)
     if not compute_uv:
         return s
     if full_matrices and x.shape[-1] != x.shape[-2]:
@@ -189,14 +207,15 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 
     Those are smooth also where singular values coincide.
     """
-    x = matrices("pinv", a, square=False)
+    x = matrices("pinv", a, square=hermitian)
+    x = hermitian_of(x) if hermitian else x
     rows, columns = x.shape[-2:]
     if x.size == 0:
         return np.zeros_like(x, shape=(*x.shape[:-2], columns, rows))
     bound = rcond if rcond is not None else rtol
     if bound is None:
         bound = 1e-15 if rcond is None and rtol is None else max(rows, columns) * np.finfo(x.dtype).eps
-    u, s, vh = svd(x, full_matrices=False)
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     large = s > np.expand_dims(array(bound), -1) * np.max(s, axis=-1, keepdims=True)
     scale = np.where(large, 1 / np.where(large, s, 1), 0).astype(s.dtype)
     value = np.matmul(adjoint(vh), scale[..., None] * adjoint(u))
@@ -218,7 +237,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     x = array(A)
     if x.ndim < 2:
         return np.any(x != 0).astype(np.int64)
-    s = svdvals(x)
+    s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         relative = max(x.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else np.expand_dims(array(rtol), -1)
         bound = np.max(s, axis=-1, keepdims=True) * relative
