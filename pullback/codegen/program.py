@@ -46,6 +46,7 @@ class Program:
     top : bytes of it in use where the present op is lowered
     aliases : values that are another value, whatever the plan says
     cells : values whose address changes, as rows of an array do
+    products : number of different matrix products, once it was counted
     """
 
     def __init__(self, plan: Plan, emission: Emission, name: str, blas_int: int) -> None:
@@ -58,6 +59,7 @@ class Program:
         self.aliases: dict[Value, Value] = {}
         self.cells: dict[Value, Cell] = {}
         self.tapes: Tapes | None = None
+        self.products: int | None = None
         self._kernels: dict[Hashable, KernelCode] = {}
         self._routines: dict[Hashable, str] = {}
         self._count = 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pullback.codegen import gemm
 from pullback.codegen.library import products
 from pullback.codegen.lower import lower
 from pullback.codegen.target import host_target
@@ -42,6 +43,7 @@ CASES: list[tuple[Shape, Shape, Pair, Pair]] = [
     ((2, 3, 4), (4, 3, 6), ((1, 2), (1, 0)), NONE),
     ((2, 3, 4), (3, 4, 6), ((1, 2), (0, 1)), NONE),
     ((40, 17, 9), (40, 9, 33), ((2,), (1,)), ((0,), (0,))),
+    ((3, 10, 4, 6), (3, 12, 4, 6), ((3,), (3,)), ((0, 2), (0, 2))),
     ((3, 0), (0, 4), ((1,), (0,)), NONE),
 ]
 
@@ -71,6 +73,17 @@ def test_products_agree_with_numpy(case: tuple[Shape, Shape, Pair, Pair], name: 
 @pytest.mark.parametrize("case", [c for c in CASES if len(c[0]) > 1], ids=str)
 def test_products_by_blas(case: tuple[Shape, Shape, Pair, Pair], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "is_near", lambda shapes: False)
+    check(case, name)
+
+
+@pytest.mark.parametrize("name", ["f8", "f4"])
+@pytest.mark.parametrize("case", [c for c in CASES if len(c[0]) > 1], ids=str)
+def test_products_by_the_shared_function(
+    case: tuple[Shape, Shape, Pair, Pair], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "FEW_PRODUCTS", 0)
+    monkeypatch.setattr(gemm, "OWN_CODE_UP_TO", 0)
+    monkeypatch.setattr(products, "SHARED_FROM", 2000)
     check(case, name)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype
-from pullback.codegen.gemm import Matrices, emit_gemm, is_near, tile_shape
+from pullback.codegen.gemm import Matrices, emit_gemm, is_near, row_step
 from pullback.codegen.kernel import chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.program import Frame, Program, aligned
@@ -23,7 +23,7 @@ from pullback.codegen.single import copy_piece
 from pullback.codegen.spec import KernelSpec, make_spec
 from pullback.codegen.strips import lanes_for
 from pullback.ir.builder import Builder
-from pullback.ir.graph import Op
+from pullback.ir.graph import Op, walk
 from pullback.ir.index import Affine, axis_index, flatten_index, strides_of
 from pullback.ir.kernel import Load, Store
 from pullback.ir.ops import OPS
@@ -36,6 +36,9 @@ SHARED_FROM = 400_000
 
 OPENBLAS_THREADS_FROM = 262_144
 """Products with more multiplications than this OpenBLAS shares among threads itself."""
+
+FEW_PRODUCTS = 2
+"""So many different products in a program have code of their own whatever their size."""
 
 LARGEST_TURN = 256 * 256
 """A right operand of more elements is not copied to turn its rows for generated code; BLAS packs it anyway."""
@@ -63,7 +66,16 @@ def lower_dot_general(frame: Frame, op: Op) -> None:
             _copy_side(frame, side, sources[number], target)
             sources[number] = target
             strides.append(side.ordered().strides())
-        _run(frame, way, _product(sides, strides), [*sources, frame.pointer(out)])
+        _run(frame, way, _product(sides, strides, _has_few_products(frame)), [*sources, frame.pointer(out)])
+
+
+def _has_few_products(frame: Frame) -> bool:
+    """Are so few different products in the program that each may have code of its own."""
+    program = frame.program
+    if program.products is None:
+        ops = [op for op in walk(program.plan.function.body) if op.name == "dot_general"]
+        program.products = len({(*(v.type for v in op.operands), op.attrs.key()) for op in ops})
+    return program.products <= FEW_PRODUCTS
 
 
 # ------------------------------------------------------------------ as a kernel
@@ -113,9 +125,9 @@ def _wants_matrices(op: Op) -> bool:
 
 @dataclass(frozen=True)
 class Strides:
-    """An operand as a batch of matrices: distances, in elements, along batch, rows and columns."""
+    """An operand as a batch of matrices: distances, in elements, along batch axes, rows and columns."""
 
-    batch: int
+    batch: Axes
     row: int
     column: int
 
@@ -130,12 +142,12 @@ class Side:
     columns: Axes
 
     def strides(self) -> Strides | None:
-        """The distances; None where a group of axes is not walked through as one."""
+        """The distances; None where the axes of rows, or of columns, are not walked through as one."""
         steps = strides_of(self.type.shape)
-        found = [_folded(self.type.shape, steps, axes) for axes in (self.batch, self.rows, self.columns)]
-        if None in found:
+        row, column = (_folded(self.type.shape, steps, axes) for axes in (self.rows, self.columns))
+        if row is None or column is None:
             return None
-        return Strides(*[step or 0 for step in found])
+        return Strides(tuple(steps[a] for a in self.batch), row, column)
 
     def size(self, axes: Axes) -> int:
         return math.prod(self.type.shape[a] for a in axes)
@@ -224,24 +236,41 @@ def _shapes(sides: tuple[Side, Side]) -> Matrices:
 
 @dataclass(frozen=True)
 class Product:
-    """out[b] = x[b] @ y[b]; `x` and `y` are the distances from one matrix of the batch to the next."""
+    """out[b] = x[b] @ y[b], over all indices b of `shape`; `x` and `y` are the distances along its axes."""
 
     matrices: Matrices
-    batch: int
-    x: int
-    y: int
+    shape: Shape
+    x: Axes
+    y: Axes
+
+    @property
+    def batch(self) -> int:
+        return math.prod(self.shape)
 
     @property
     def flops(self) -> int:
         return self.matrices.m * self.matrices.n * self.matrices.k
 
 
-def _product(sides: tuple[Side, Side], strides: Sequence[Strides | None]) -> Product:
+def _product(sides: tuple[Side, Side], strides: Sequence[Strides | None], few: bool) -> Product:
     x, y = strides
     assert x is not None
     assert y is not None
-    shapes = replace(_shapes(sides), x=(x.row, x.column), y=(y.row, y.column))
-    return Product(shapes, sides[0].size(sides[0].batch), x.batch, y.batch)
+    shapes = replace(_shapes(sides), x=(x.row, x.column), y=(y.row, y.column), few=few)
+    lengths = tuple(sides[0].type.shape[a] for a in sides[0].batch)
+    return Product(shapes, *_merged_batch(lengths, x.batch, y.batch))
+
+
+def _merged_batch(shape: Shape, x: Axes, y: Axes) -> tuple[Shape, Axes, Axes]:
+    """Batch axes with those merged that both operands walk through as one."""
+    axes: list[tuple[int, int, int]] = []
+    for n, step_x, step_y in zip(shape, x, y, strict=True):
+        if n == 1:
+            continue
+        if axes and axes[-1][1] == n * step_x and axes[-1][2] == n * step_y:
+            n *= axes.pop()[0]
+        axes.append((n, step_x, step_y))
+    return tuple(a[0] for a in axes), tuple(a[1] for a in axes), tuple(a[2] for a in axes)
 
 
 def _run(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> None:
@@ -266,7 +295,7 @@ def _emit_batch(program: Program, b: FunctionBuilder, way: _Way, product: Produc
 
 def _rows_of_part(program: Program, product: Product, parts: int) -> int:
     shapes = product.matrices
-    tile, _ = tile_shape(shapes, lanes_for(program.e.target, shapes.dtype, shapes.n))
+    tile = row_step(shapes, lanes_for(program.e.target, shapes.dtype, shapes.n))
     return -(-shapes.m // (parts * tile)) * tile
 
 
@@ -297,7 +326,13 @@ def _emit_one(program: Program, b: FunctionBuilder, way: _Way, product: Product,
 
 
 def _matrices(b: FunctionBuilder, product: Product, pointers: Sequence[V], number: V) -> list[V]:
+    """The matrices of one number in the batch, which counts its axes in C order."""
     shapes = product.matrices
     item = shapes.dtype.itemsize
-    steps = (product.x, product.y, shapes.m * shapes.n)
-    return [b.gep("i8", p, b.mul(number, step * item), flags="") for p, step in zip(pointers, steps, strict=True)]
+    at = [b.mul(number, 0), b.mul(number, 0), b.mul(number, shapes.m * shapes.n)]
+    rest = number
+    for n, step_x, step_y in reversed(list(zip(product.shape, product.x, product.y, strict=True))):
+        index = b.srem(rest, n) if n != product.batch else rest
+        rest = b.sdiv(rest, n)
+        at[0], at[1] = b.add(at[0], b.mul(index, step_x)), b.add(at[1], b.mul(index, step_y))
+    return [b.gep("i8", p, b.mul(offset, item), flags="") for p, offset in zip(pointers, at, strict=True)]
