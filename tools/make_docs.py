@@ -1,4 +1,5 @@
-"""Write the generated parts of the documentation: the op table of docs/ir.md and the programs in docs/architecture.md.
+"""Write the generated parts of the documentation: the op table of docs/ir.md, the tables of NumPy's names in
+docs/numpy.md, and the programs in docs/architecture.md.
 
     python tools/make_docs.py            write
     python tools/make_docs.py --check    exit status 1 if something is not up to date
@@ -20,9 +21,11 @@ sys.path.insert(0, str(ROOT))
 from pullback.cli import main as command_line  # noqa: E402  # the package beside this folder
 from pullback.ir.describe import table  # noqa: E402
 from pullback.ir.ops import ALL_OPS  # noqa: E402
+from pullback.tracer.functions import catalogue  # noqa: E402
 
 EXAMPLE = "docs/examples/model.py"
 OPS_HEADING = "## Ops\n"
+NAMES_HEADING = "## Names\n"
 _BLOCK = re.compile(r"(<!-- (?P<kind>dump|file|command) (?P<what>[^>]+) -->\n```[a-z]*\n).*?(\n```)", re.DOTALL)
 
 
@@ -56,8 +59,20 @@ def ir_page(text: str) -> str:
     return f"{text.partition(OPS_HEADING)[0]}{OPS_HEADING}\n{table(ALL_OPS)}"
 
 
+def numpy_page(text: str) -> str:
+    """docs/numpy.md with its tables made anew, or as it is where they tell of another release of NumPy.
+
+    To have them made for the release that is installed, remove them from the page first.
+    """
+    head, heading, _ = text.partition(NAMES_HEADING)
+    made = catalogue.page()
+    first_line = made.splitlines()[0]
+    return text if heading and first_line not in text else f"{head}{NAMES_HEADING}\n{made}"
+
+
 PAGES: dict[str, Callable[[str], str]] = {
     "docs/ir.md": ir_page,
+    "docs/numpy.md": numpy_page,
     "docs/architecture.md": with_blocks,
     "README.md": with_blocks,
 }

@@ -4,6 +4,7 @@ An integer or a truth value can be guarded: the compiled path holds only while i
 cannot: it would leave the gradient behind, so it is an error that says what to write instead.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,7 +207,8 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
     )
 
 
-_REFUSED = {
+# Attributes of ndarray that a traced array does not have, and why.
+REFUSED_ATTRIBUTES: Mapping[str, str] = {
     "data": "a traced array has no memory",
     "ctypes": "a traced array has no memory",
     "tobytes": "its numbers are not known while tracing",
@@ -221,8 +223,8 @@ _REFUSED = {
 
 def no_attribute(x: "TracedValue", name: str) -> AttributeError:
     """The error for an attribute that a traced array does not have, with the reason where there is one."""
-    if name in _REFUSED:
+    if name in REFUSED_ATTRIBUTES:
         trace = current()
         where = describe(trace.locator.here(2)) if trace is not None else ""
-        return AttributeError(f"{phrase(x)} has no {name!r}: {_REFUSED[name]}{where}")
+        return AttributeError(f"{phrase(x)} has no {name!r}: {REFUSED_ATTRIBUTES[name]}{where}")
     return AttributeError(f"{phrase(x)} has no attribute {name!r}")

@@ -7,41 +7,49 @@ import numpy as np
 import pytest
 
 from pullback.tracer.array import TracedArray
+from pullback.tracer.convert import REFUSED_ATTRIBUTES
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.classes import REFUSED, REFUSED_METHODS, VALUE_ONLY, classify
-from pullback.tracer.functions.table import DISPATCH, MODULES, is_known, lookup
+from pullback.tracer.functions import catalogue
+from pullback.tracer.functions.classes import METHODS, NEUTRAL, NOTES, REFUSED, UFUNC_METHODS, VALUE_ONLY
+from pullback.tracer.functions.table import DISPATCH, MODULES, lookup
 from tests.tracer.support import traced
-
-NAMESPACES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
-
-
-def public_names() -> list[str]:
-    names = []
-    for prefix, module in NAMESPACES.items():
-        for name in dir(module):
-            found = getattr(module, name)
-            is_type = isinstance(found, type) and issubclass(found, np.generic | Exception | Warning)
-            if not name.startswith("_") and callable(found) and not is_type:
-                names.append(f"{prefix}.{name}")
-    return names
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_public_name_of_numpy_is_classified() -> None:
-    assert [name for name in public_names() if classify(name, is_known(name)) is None] == []
+    assert len(catalogue.classes()) > 400
+
+
+def test_a_name_that_a_new_numpy_brings_must_be_classified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np.linalg, "brand_new", lambda x: x, raising=False)
+    with pytest.raises(KeyError, match=r"np\.linalg\.brand_new is not classified"):
+        catalogue.classes()
+
+
+def test_the_page_names_every_function_and_method() -> None:
+    page = catalogue.page()
+    for name in [*catalogue.classes(), *METHODS, *UFUNC_METHODS]:
+        assert f"`{name}`" in page, name
 
 
 def test_every_method_of_ndarray_is_there_or_refused_with_a_reason() -> None:
     methods = {name for name in dir(np.ndarray) if not name.startswith("_")}
     missing = {name for name in methods if not hasattr(TracedArray, name)}
-    assert missing == REFUSED_METHODS
+    assert methods - METHODS.keys() == set()
+    assert missing == methods & REFUSED_ATTRIBUTES.keys()
     for name in sorted(missing):
         with pytest.raises(AttributeError, match=name):
             traced(lambda x, name=name: getattr(x, name), np.ones(2))
 
 
+def test_every_method_of_ufuncs_is_there() -> None:
+    methods = {name for name in dir(np.ufunc) if not name.startswith("_") and callable(getattr(np.ufunc, name))}
+    assert methods == UFUNC_METHODS.keys()
+    assert methods - DISPATCH.tables.ufunc_methods.keys() == {"resolve_dtypes"}
+
+
 def test_what_is_value_only_or_refused_exists() -> None:
-    for name in [*VALUE_ONLY, *REFUSED]:
+    for name in [*VALUE_ONLY, *REFUSED, *NEUTRAL, *NOTES]:
         assert lookup(name.partition("[")[0]) is not None, name
 
 

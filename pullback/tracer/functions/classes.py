@@ -1,11 +1,13 @@
-"""Every public name of numpy, numpy.linalg and numpy.fft, every method of ndarray: what a trace does with it.
+"""Every public name of numpy, numpy.linalg and numpy.fft, every method of ndarray and ufunc: what a trace does with it.
 
-A name is differentiable when it stands in the tables of this package and not below. A test walks NumPy's namespaces, so
-that a new NumPy cannot bring a name that nobody has thought about.
+A function is differentiable when it stands in the tables of this package and not below. A test walks NumPy's
+namespaces, so that a new NumPy cannot bring a name that nobody has thought about.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from pullback.tracer.convert import REFUSED_ATTRIBUTES
 
 STEP = "piecewise constant: its derivative is zero wherever it exists"
 TRUTH = "its result is a truth value"
@@ -230,10 +232,30 @@ NEUTRAL: frozenset[str] = frozenset(
     }
 )
 
-# Methods of ndarray that a traced array does not have; the reasons are in `pullback.tracer.convert`.
-REFUSED_METHODS: frozenset[str] = frozenset(
-    {"byteswap", "ctypes", "data", "dump", "dumps", "getfield", "setfield", "tobytes", "tofile"}
-)
+# What a differentiable function does not do, or does differently.
+NOTES: Mapping[str, str] = {
+    "np.partition": "a full sort, one of the orders it may return",
+    "np.unique": "the values are followed, their order is guarded; no return_* and axis= for traced numbers",
+    "np.extract": "which elements there are is guarded where the result is not reduced",
+    "np.compress": "which elements there are is guarded",
+    "np.trim_zeros": "how many are trimmed is guarded",
+    "np.histogram": "in the weights; the counts are steps",
+    "np.histogram2d": "in the weights; the counts are steps",
+    "np.histogramdd": "in the weights; the counts are steps",
+    "np.bincount": "in the weights",
+    "np.frexp": "in the mantissa; the exponent is a step",
+    "np.nextafter": "with the derivative of its first operand",
+    "np.empty": "zeros, so that results do not depend on chance",
+    "np.empty_like": "zeros, so that results do not depend on chance",
+    "np.polyfit": "for one degree, without full= and cov=",
+    "np.polydiv": "how long the remainder is, is guarded",
+    "np.repeat": "the counts decide shapes, so they are constant or guarded",
+    "np.linalg.lstsq": "the rank is guarded",
+    "np.linalg.pinv": "smooth where the rank is full",
+    "np.linalg.cholesky": "one triangle is read; the other has gradient 0",
+    "np.linalg.eigh": "one triangle is read; the other has gradient 0",
+    "np.linalg.eigvalsh": "one triangle is read; the other has gradient 0",
+}
 
 
 class Class(NamedTuple):
@@ -241,6 +263,42 @@ class Class(NamedTuple):
 
     kind: str
     note: str = ""
+
+
+DIFFERENTIABLE = Class("differentiable")
+IS_NEUTRAL = Class("neutral", "it says what the array is, or how it may be used")
+
+_FOLLOWED = (
+    "T", "mT", "astype", "choose", "clip", "compress", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal",
+    "dot", "fill", "flat", "flatten", "imag", "item", "max", "mean", "min", "prod", "put", "ravel", "real",
+    "repeat", "reshape", "resize", "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "tolist",
+    "trace", "transpose", "var", "view",
+)  # fmt: skip
+
+# Every public method and attribute of ndarray.
+METHODS: Mapping[str, Class] = {
+    **dict.fromkeys(_FOLLOWED, DIFFERENTIABLE),
+    "partition": Class("differentiable", NOTES["np.partition"]),
+    **dict.fromkeys(("all", "any"), Class("value only", TRUTH)),
+    **dict.fromkeys(("argmax", "argmin", "argpartition", "argsort", "searchsorted"), Class("value only", INTEGER)),
+    "nonzero": Class("value only", GUARDED),
+    "round": Class("value only", STEP),
+    **dict.fromkeys(
+        ["base", "device", "dtype", "flags", "itemsize", "nbytes", "ndim", "setflags", "shape", "size", "strides"],
+        IS_NEUTRAL,
+    ),
+    **{name: Class("refused", reason) for name, reason in REFUSED_ATTRIBUTES.items()},
+}
+
+# Every public method of ufunc; its attributes (`nin`, `types`, ...) are NumPy's own.
+UFUNC_METHODS: Mapping[str, Class] = {
+    "reduce": Class("differentiable", "as the function itself is"),
+    "accumulate": Class("differentiable", "as the function itself is"),
+    "reduceat": Class("differentiable", "as the function itself is; the indices are constant or guarded"),
+    "outer": Class("differentiable", "as the function itself is"),
+    "at": Class("differentiable", "as the function itself is; traced indices for add and subtract, else constant ones"),
+    "resolve_dtypes": Class("neutral", "it takes dtypes"),
+}
 
 
 def classify(name: str, known: bool) -> Class | None:
@@ -251,4 +309,4 @@ def classify(name: str, known: bool) -> Class | None:
         return Class("value only", VALUE_ONLY[name])
     if name in NEUTRAL:
         return Class("neutral")
-    return Class("differentiable") if known else None
+    return Class("differentiable", NOTES.get(name, "")) if known else None
