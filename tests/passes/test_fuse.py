@@ -14,6 +14,7 @@ from pullback.passes import fuse as fusion
 from pullback.passes.fuse import bodies, components, fuse, kernels, rows, sweep, table
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.passes.making import cond, make, total
+from tests.passes.workloads import sine_chain
 from tests.random_programs import GENERATED, arguments_for, random_function
 
 MOVING = (
@@ -372,7 +373,7 @@ def normalised(f: Emitter, x: Expr) -> Expr:
 
 
 def test_rows_are_formed_where_kernels_hand_rows_to_one_another() -> None:
-    ops = planned(make("f64[2000,300]", normalised)).ops
+    ops = planned(make("f64[2000,400]", normalised)).ops
     assert [op.name for op in ops] == ["rows", "reshape"]
     assert ops[0].attrs["count"] == 1000
 
@@ -400,7 +401,7 @@ def test_a_sum_over_columns_of_blocks_is_added_up_behind(monkeypatch: pytest.Mon
     monkeypatch.setattr(rows, "BLOCK_POINTS", 100)
     ops = planned(make("f64[100,6]", build)).ops
     assert [op.name for op in ops] == ["rows", "kernel", "kernel"]
-    assert [op.attrs["space"] for op in ops[1:]] == [(5, 6), (5,)]
+    assert [op.attrs["space"] for op in ops[1:]] == [(4, 6), (4,)]
 
 
 def test_a_kernel_that_needs_all_rows_comes_behind_them() -> None:
@@ -535,3 +536,17 @@ def test_half_precision_sums_over_rows_are_not_made_in_parts(monkeypatch: pytest
 
     last = fuse(make("f16[100,20]", build)).ops[-1]
     assert last.attrs["space"] == (100, 20)
+
+
+def test_many_arrays_are_put_together_by_an_op_of_its_own() -> None:
+    def build(f: Emitter, x: Expr) -> Expr:
+        parts = [f.sin(f.slice(x, start=(k,), stop=(k + 1,), step=(1,))) * float(k) for k in range(40)]
+        return f.concatenate(*parts, axis=0) * 2.0
+
+    names = [op.name for op in planned(make("f64[40]", build)).ops]
+    assert names.count("concatenate") == 1
+
+
+def test_a_long_chain_over_a_large_array_is_walked_block_by_block() -> None:
+    found = fuse(sine_chain(300, "f64[100000]"))
+    assert [op.name for op in found.ops] == ["rows", "kernel", "reshape"]

@@ -20,14 +20,17 @@ from pullback.passes.fuse.separable import Separated, kernel_of_part, part_type,
 LOOK_AHEAD = 128
 """Ops behind the first kernel among which others are looked for."""
 
-WORTH_BYTES = 2 << 20
-"""Memory traffic that must be saved."""
+WORTH_BYTES = 4 << 20
+"""Memory traffic that must be saved, and memory that must be touched: smaller arrays stay in the cache anyway."""
 
 BLOCK_BYTES = 512 << 10
 """What one block touches at most: it is to stay in the second-level cache."""
 
 BLOCK_POINTS = 512
-"""A block of fewer points spends its time on starting kernels. One of more gains nothing."""
+"""Points of a kernel in a block: with fewer it spends its time on starting kernels, and more gain nothing."""
+
+LONG_BODY = 8
+"""Ops of a body that take the time of one point more."""
 
 
 def form_rows(region: Region) -> Region:
@@ -142,12 +145,13 @@ class _Group:
             return 0
         count = self.members[0].count
         touched = self._touched()
-        row = sum(v.type.nbytes for v in touched) / count
-        most = max(m.op.attrs["space"][0] * _rest(m.op) for m in self.members) / count
-        fitting = [b for b in _divisors(count) if b * row <= BLOCK_BYTES and b * most >= BLOCK_POINTS and b < count]
+        nbytes = sum([v.type.nbytes for v in touched])
+        work = sum([_work(m.op) for m in self.members]) / count / len(self.members)
+        rows = [b for b in _divisors(count) if b * work >= BLOCK_POINTS and b < count]
+        fitting = [b for b in rows if b * nbytes <= BLOCK_BYTES * count]
         saved, partial = self._saved(uses), self._partial()
         worth = [b for b in fitting if 8 * partial * (count // b) <= saved]
-        return worth[0] if worth and saved >= WORTH_BYTES else 0
+        return worth[0] if worth and min(saved, nbytes) >= WORTH_BYTES else 0
 
     def _touched(self) -> dict[Value, int]:
         """The arrays that are cut, and how many kernels read or write each."""
@@ -174,9 +178,10 @@ class _Group:
         return saved
 
 
-def _rest(op: Op) -> int:
-    points = 1
-    for n in op.attrs["space"][1:]:
+def _work(op: Op) -> float:
+    """Points of a kernel, those of a long body counted more than once."""
+    points = 1.0 + len(op.regions[0].ops) / LONG_BODY
+    for n in op.attrs["space"]:
         points *= n
     return points
 

@@ -92,6 +92,9 @@ LAST = 1 << 60
 VERY_LONG = 1e3
 """Bound of the cost of a chain, which grows exponentially where values are used twice."""
 
+PIECES = 16
+"""Arrays that a concatenation in a kernel chooses among at most; more are copied to their places."""
+
 ROW = 8
 """Elements that a gather moves at a time from which on it is better done by copies of rows."""
 
@@ -131,7 +134,7 @@ class Table:
             case Scalar():
                 return Kind.POINT
             case View():
-                return Kind.GIVEN if _is_strided_pad(op) else Kind.VIEW
+                return Kind.GIVEN if _is_strided_pad(op) or len(op.operands) > PIECES else Kind.VIEW
             case Reduce(kind) if kind in STORE_KINDS:
                 return Kind.REDUCE if _reduces(op) else Kind.VIEW
         match op.name:
