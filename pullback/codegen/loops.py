@@ -21,6 +21,9 @@ Shorts = dict[int, list[State]]
 LONG_RUN = 24
 """More turns than this are cut into short runs, where something is summed."""
 
+RARE = 16
+"""Pieces of a level that are a fraction of it below one in so many get short code: one vector a turn."""
+
 
 @dataclass(frozen=True)
 class Turns:
@@ -59,6 +62,7 @@ class LoopEmitter:
         self.b = body.b
         self.nest = body.nest
         self.last = self.nest.depth - 1
+        self._rarely = False
 
     def run(self) -> None:
         """Emit everything."""
@@ -81,8 +85,10 @@ class LoopEmitter:
         hi: Index = self.nest.sizes[level]
         if self.part is not None and self.part[0] == level:
             _, lo, hi = self.part
+        rarely = self._rarely
         for start, stop in body.segments(level):
             first, end = _clip(self.b, lo, hi, start, stop, self.nest.sizes[level])
+            self._rarely = rarely or (stop - start) * RARE < self.nest.sizes[level]
             body.ranges[level] = (start, stop)
             if level == self.last:
                 states = self._innermost(first, end, states)
@@ -91,6 +97,7 @@ class LoopEmitter:
             else:
                 states = self._plain_level(level, first, end, states)
         body.ranges[level] = (0, self.nest.sizes[level])
+        self._rarely = rarely
         return states
 
     def _plain_level(self, level: int, lo: Index, hi: Index, states: States) -> States:
@@ -189,7 +196,7 @@ class LoopEmitter:
 
     def _vector_turns(self, lo: Index, hi: Index, full_width: bool) -> list[Turns]:
         """The turns that cover a range: several vectors at once, single vectors, a part of a vector."""
-        lanes, copies = self.nest.lanes, self.nest.copies
+        lanes, copies = self.nest.lanes, 1 if self._rarely else self.nest.copies
         if isinstance(lo, int) and isinstance(hi, int):
             return _static_turns(lo, hi, lanes, copies, full_width)
         return self._dynamic_turns(_value(lo), _value(hi), lanes, copies)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pullback.codegen.expand import axis_to_expand, expand_axis
-from pullback.codegen.spec import KernelSpec, remap, spec_affines
+from pullback.codegen.spec import KernelSpec, longest_chain, remap, spec_affines
 from pullback.codegen.target import Target
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
@@ -24,9 +24,14 @@ STRIDED_COST = 1.3
 """Of loading one element into a lane, where a whole vector load is 1."""
 
 # weight up to -> copies
-_LONG_BODIES = ((72, 2), (400, 4), (800, 2))
-_REDUCING_COPIES = ((12, 4), *_LONG_BODIES)
-_STORING_COPIES = ((6, 4), (16, 2), (24, 1), *_LONG_BODIES)
+_REDUCING_COPIES = ((12, 4), (32, 2))
+_STORING_COPIES = ((6, 4), (16, 2))
+
+_WINDOW = 256
+"""Instructions that a processor looks ahead, about."""
+
+_LATENCY = 4
+_LONGEST_COPIED = 800
 
 _SHORT_AXIS = 16
 _UNROLLED_AXIS = 8
@@ -258,20 +263,27 @@ def _belongs_inside(
 def _copies(spec: KernelSpec, stores: tuple[Store, ...], sizes: tuple[int, ...], vector: int, lanes: int) -> int:
     """Vectors in one turn: enough to hide latencies, few where the code would get long.
 
-    Short bodies lack only loop overhead and, in reductions, independent sums. Long ones are chains of dependent
-    instructions that fill the processor's window before the next turn comes into it: they want more again.
+    Short bodies gain by less loop overhead and, in reductions, by independent sums. Long ones that are a chain of
+    dependent instructions fill the processor's window before the next turn comes into it: they want company.
     """
     if vector < 0:
         return 1
     reduces = any(store.kind != "store" for store in stores)
     table = _REDUCING_COPIES if reduces else _STORING_COPIES
-    copies = next((count for limit, count in table if spec.weight <= limit), 1)
+    copies = next((count for limit, count in table if spec.weight <= limit), 0) or _copies_for_latency(spec)
     if vector != len(sizes) - 1 and spec.weight <= 8:
         copies = MAX_COPIES // max(1, len(stores))
     vectors = -(-sizes[vector] // lanes)
     while copies > vectors:
         copies //= 2
     return max(1, copies)
+
+
+def _copies_for_latency(spec: KernelSpec) -> int:
+    wanted = _LATENCY * longest_chain(spec) / spec.weight / max(1, _WINDOW // spec.weight)
+    if wanted < 1.0 or spec.weight > _LONGEST_COPIED:
+        return 1
+    return 2 if wanted < 1.3 else 4
 
 
 def _unrolled(spec: KernelSpec, sizes: tuple[int, ...], vector: int) -> frozenset[int]:

@@ -97,6 +97,14 @@ def body_key(body: Region) -> Hashable:
     return (tuple(p.type.dtype for p in body.params), tuple(lines), tuple(numbers[v] for v in body.results))
 
 
+def longest_chain(spec: KernelSpec) -> int:
+    """The weight of the longest chain of ops that wait for one another."""
+    ends: dict[Value, int] = {}
+    for op in spec.body.ops:
+        ends[op.results[0]] = weight_of(op) + max((ends.get(v, 1) for v in op.operands), default=0)
+    return max(ends.values(), default=0)
+
+
 def pairs_sine_and_cosine(spec: KernelSpec) -> bool:
     """Does the body take both of one value: they are then computed together."""
     sines = {op.operands[0] for op in spec.body.ops if op.name == "sin"}
