@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from pullback.codegen import memory
+from pullback.codegen.gathers import load_clamped, vector_steps
 from pullback.codegen.interleave import (
     LoadGroup,
     StoreGroup,
@@ -27,7 +28,6 @@ from pullback.codegen.nest import Nest
 from pullback.codegen.reduce import Reducer, State, alone, combine
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import holds_statically, level_segments
-from pullback.codegen.unrolled import load_clamped
 from pullback.errors import CodegenError
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
@@ -69,6 +69,7 @@ class BodyEmitter:
         self._splatted = _read_by_vectors(nest)
         self._loads = dict(zip(nest.spec.body.params, nest.loads, strict=True))
         self._load_groups = load_groups(nest)
+        self._steps = vector_steps(nest)
         self._store_groups = store_groups(nest)
         self._wide: dict[tuple[LoadGroup, int], list[V]] = {}
         self._start_streams()
@@ -198,7 +199,8 @@ class BodyEmitter:
                 return self._within(op, copy, lanes)
             case "load_at":
                 flat = self._value(op.operands[0], copy, lanes)
-                return load_clamped(self.s, op, flat, self.operands, self.nest.spec)
+                step = self._steps.get(value) if self._mask is None else None
+                return load_clamped(self.s, op, flat, self.operands, self.nest.spec, step)
         if not isinstance(op.opdef.lower, Scalar):
             raise CodegenError(f"{op.name} cannot stand in the body of a kernel")
         operands = [self._value(operand, copy, lanes) for operand in op.operands]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.codegen.spec import KernelSpec, make_spec
+from pullback.codegen.strips import lines_of
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Literal, Op, Region, Value
 from pullback.ir.index import Access, Affine, axis_index, flatten_index, identity_index, strides_of
@@ -18,6 +19,9 @@ from pullback.ir.kernel import Load, Store
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.ir.ops import OPS
 from pullback.ir.types import I64, Shape, TensorType, tensor_type
+
+ROW = 8
+"""Rows of so many elements are gathered whole, by a routine of their own."""
 
 
 class Piece(NamedTuple):
@@ -160,10 +164,12 @@ def _iota(op: Op) -> Pieces:
     return _whole(op, (), builder, result if dtype == I64 else builder.emit(OPS["cast"], result, dtype=dtype))
 
 
-def _gather(op: Op) -> Pieces:
-    """Element (before, idx[k], after) of the operand, by its flat position."""
+def _gather(op: Op) -> Pieces | None:
+    """Element (before, idx[k], after) of the operand, by its flat position; rows are copied by a routine."""
     source, idx = op.operands[0].type, op.operands[1].type
     axis, out = op.attrs["axis"], op.results[0].type
+    if lines_of(source.shape, axis).inner >= ROW:
+        return None
     places = range(axis, axis + idx.ndim)
     read = flatten_index([axis_index(k) for k in places], idx.shape)
     builder = Builder()
@@ -183,7 +189,7 @@ def _gather(op: Op) -> Pieces:
     return _whole(op, [Load(1, read)], builder, result)
 
 
-_NAMED: Mapping[str, Callable[[Op], Pieces]] = {
+_NAMED: Mapping[str, Callable[[Op], Pieces | None]] = {
     "concatenate": _concatenate,
     "pad": _pad,
     "update": _update,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.codegen import memory
-from pullback.codegen.lane import Lane, lane_constant, memory_type
+from pullback.codegen.gathers import load_clamped
+from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.llvm import V, const
 from pullback.codegen.reduce import Reducer, alone
 from pullback.codegen.scalars import Scalars
@@ -107,15 +108,3 @@ class _Unrolled:
             raise CodegenError(f"{op.name} cannot stand in the body of a kernel")
         lane: Lane = op.opdef.lower.emit(self.s, op, *operands)
         return lane
-
-
-def load_clamped(s: Scalars, op: Op, flat: Lane, operands: Sequence[V], spec: KernelSpec) -> Lane:
-    """`load_at`: elements at computed positions, clamped into the operand."""
-    operand, dtype, b = op.attrs["operand"], op.results[0].type.dtype, s.b
-    size = spec.operands[operand].size
-    if size == 0:
-        return lane_constant(dtype, 0, flat.lanes)
-    at = b.intrinsic("smin", b.intrinsic("smax", flat.re, 0), size - 1)
-    items = [at] if flat.lanes == 1 else [b.extract(at, lane) for lane in range(flat.lanes)]
-    element = memory_type(dtype) if dtype.kind != "c" else f"[{dtype.itemsize} x i8]"
-    return memory.load_each(b, dtype, [b.gep(element, operands[operand], item, flags="") for item in items])

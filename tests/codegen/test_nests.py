@@ -166,3 +166,13 @@ def test_a_transposed_read_is_tiled_and_the_rest_is_its_own_kernel() -> None:
     whole, rest = tiled(spec, host_target())
     lanes = host_target().lanes(8)
     assert whole.points * lanes + rest.points == 101 * 64
+
+
+def test_gathered_rows_are_loaded_as_vectors(shared: bool) -> None:
+    index = tensor_type(np.dtype(np.int64), (30,))
+
+    def program(f: Emitter, x: Expr, i: Expr) -> Expr:
+        return f.exp(f.gather(x, f.clip(i, f.zeros_like(i), f.full_like(i, 9)), axis=0)) * 3.0
+
+    check([f64(10, 37), index], program)
+    check([f64(10, 4, 37), index], program)

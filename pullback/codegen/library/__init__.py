@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pullback.codegen.library.extremes import lower_arg_extreme
+from pullback.codegen.library.fft import FFT
 from pullback.codegen.library.lapack import LAPACK
 from pullback.codegen.library.products import lower_dot_general
 from pullback.codegen.library.scans import lower_running
-from pullback.codegen.library.scatter import lower_scatter
+from pullback.codegen.library.scatter import lower_gather, lower_scatter
 from pullback.codegen.library.sorting import lower_sort
 from pullback.codegen.library.sources import lower_constant
 from pullback.codegen.program import Frame
@@ -23,8 +24,10 @@ LIBRARY: Mapping[str, Callable[[Frame, Op], None]] = {
     "cumprod": lower_running,
     "cumsum": lower_running,
     "dot_general": lower_dot_general,
+    "gather": lower_gather,
     "scatter": lower_scatter,
     "scatter_add": lower_scatter,
     "sort": lower_sort,
+    **FFT,
     **LAPACK,
 }

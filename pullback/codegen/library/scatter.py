@@ -1,14 +1,62 @@
-"""scatter and scatter_add: writing to places that are values, one index after the other."""
+"""gather, scatter and scatter_add of whole rows: places that are values, one index after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pullback.codegen import memory
-from pullback.codegen.llvm import FunctionBuilder, V
+from pullback.codegen.kernel import chunk_pointers, run_parallel
+from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Frame, Program
 from pullback.codegen.reduce import combine
 from pullback.codegen.strips import Lines, element, lanes_for, lines_of, vector_loop
 from pullback.ir.graph import Op
-from pullback.ir.types import I64
+from pullback.ir.types import I64, DType
+
+CHUNK = 1 << 15
+"""Elements that a thread copies at a time."""
+
+
+def lower_gather(frame: Frame, op: Op) -> None:
+    """Rows of the operand at clamped indices."""
+    (x, idx), (out,) = op.operands, op.results
+    lines = lines_of(x.type.shape, op.attrs["axis"])
+    count, dtype = idx.type.size, x.type.dtype
+    if out.type.size == 0:
+        return
+    rows = max(1, CHUNK // (lines.outer * lines.inner))
+    if frame.serial or rows * 2 > count:
+
+        def emit(program: Program, b: FunctionBuilder) -> None:
+            _gather_rows(program, b, b.params, lines, dtype, (const("i64", 0), const("i64", count)), count)
+
+        frame.call(("gather", lines, count, dtype), "gather", [x, idx], [out], emit)
+        return
+
+    def chunk(b: FunctionBuilder) -> None:
+        lo = b.mul(b.params[1], rows)
+        hi = b.intrinsic("smin", b.add(lo, rows), count)
+        _gather_rows(frame.program, b, chunk_pointers(b, 3), lines, dtype, (lo, hi), count)
+
+    name = frame.program.chunk(("gather chunk", lines, count, dtype), "gather.chunk", chunk)
+    pointers = [frame.pointer(v) for v in (x, idx, out)]
+    run_parallel(frame.program.e, frame.b, name, pointers, -(-count // rows))
+
+
+def _gather_rows(
+    program: Program, b: FunctionBuilder, pointers: Sequence[V], lines: Lines, dtype: DType, part: tuple[V, V], count: int
+) -> None:
+    source, places, target = pointers
+    lanes = lanes_for(program.e.target, dtype, lines.inner)
+    with b.loop(0, lines.outer) as outer, b.loop(*part) as loop:
+        row = _clamped_row(b, places, loop.index, outer.index, lines)
+        to = b.mul(b.add(b.mul(outer.index, count), loop.index), lines.inner)
+
+        def strip(at: V, width: int, mask: int | None) -> None:
+            value = memory.load(b, dtype, element(b, source, dtype, b.add(row, at)), 1, width, mask)
+            memory.store(b, value, element(b, target, dtype, b.add(to, at)), 1, mask)
+
+        vector_loop(b, lines.inner, lanes, strip)
 
 
 def lower_scatter(frame: Frame, op: Op) -> None:
