@@ -44,7 +44,13 @@ def lower_gather(frame: Frame, op: Op) -> None:
 
 
 def _gather_rows(
-    program: Program, b: FunctionBuilder, pointers: Sequence[V], lines: Lines, dtype: DType, part: tuple[V, V], count: int
+    program: Program,
+    b: FunctionBuilder,
+    pointers: Sequence[V],
+    lines: Lines,
+    dtype: DType,
+    part: tuple[V, V],
+    count: int,
 ) -> None:
     source, places, target = pointers
     lanes = lanes_for(program.e.target, dtype, lines.inner)
