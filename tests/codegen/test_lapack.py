@@ -11,7 +11,7 @@ import pytest
 from pullback.codegen.library.lapack_calls import eigh_sizes, qr_sizes, svd_sizes
 from pullback.codegen.library.lapack_columns import is_small
 from pullback.codegen.library.lapack_tiny import TINY
-from pullback.codegen.lower import lower
+from pullback.codegen.lower import lower as lower_plan
 from pullback.codegen.target import compile_module, host_target, load_object
 from pullback.errors import CodegenError, NumericalError
 from pullback.ir import failures
@@ -278,7 +278,7 @@ def test_failure_codes_stand_for_errors_that_are_numpy_s_too() -> None:
 
 
 def without_lapack(function: Function) -> Native:
-    lowered = lower(simple_plan(function), host_target(), blas_int=0)
+    lowered = lower_plan(simple_plan(function), host_target(), blas_int=0)
     assert not [name for name in lowered.symbols if name.startswith(("lapack_", "cblas_"))]
     code = compile_module(lowered.text, host_target())
     return Native(function, lowered, load_object(code, [lowered.kernel], symbols_of(lowered)))
@@ -315,7 +315,7 @@ def test_plain_loops_fail_as_lapack_does(dtype: DType) -> None:
 def test_what_needs_lapack_says_so(name: str) -> None:
     function = function_of(lambda f, a: f.ops_of(name, a), positive(REAL[1], 3, 3))
     with pytest.raises(CodegenError, match=f"{name} .* needs LAPACK"):
-        lower(simple_plan(function), host_target(), blas_int=0)
+        lower_plan(simple_plan(function), host_target(), blas_int=0)
 
 
 # ------------------------------------------------------------------ workspaces

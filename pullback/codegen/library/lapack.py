@@ -1,7 +1,7 @@
 """Factorisations and solves over leading batch axes: generated code where it is faster than a call, else LAPACK.
 
 `lapack_calls` has the calls, `lapack_small` and `lapack_triangle` the generated code, `lapack_loops` what is done where
-there is no LAPACK, `lapack_batch` the loop over the batch. Every op fails in one way at most, by a status of
+there is no LAPACK, `batches` the loop over the batch. Every op fails in one way at most, by a status of
 `ir.failures`.
 """
 
@@ -17,7 +17,7 @@ from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.library import lapack_calls as calls
 from pullback.codegen.library import lapack_columns as small
 from pullback.codegen.library import lapack_loops as loops
-from pullback.codegen.library.lapack_batch import Site, Work, site_of
+from pullback.codegen.library.batches import Site, Work, site_of
 from pullback.codegen.library.lapack_calls import Lapack
 from pullback.codegen.library.lapack_tiny import TINY, Flags, System, slogdet_tiny, solve_tiny, width
 from pullback.codegen.library.lapack_triangle import TriangleSolver, cholesky_small, triangle, zero_on_diagonal
