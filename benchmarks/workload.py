@@ -8,10 +8,12 @@ import numpy as np
 
 
 class Library(NamedTuple):
-    """The names a workload may use: NumPy's, and those of `scipy.special`."""
+    """The names a workload may use: NumPy's, those of `scipy.special`, and a loop: `carry, rows = scan(step, carry, xs,
+    length)` as `jax.lax.scan`."""
 
     np: Any
     special: Any
+    scan: Any
 
 
 # (library, *arguments) to one number
@@ -34,6 +36,7 @@ class Workload:
     quick : small enough for `--quick`
     kinks : the arguments sit on kinks (ties), so that finite differences do not apply
     float32 : the arguments are converted, and tolerances widened
+    unrolled : a Python loop of many steps, which JAX compiles for minutes
     """
 
     name: str
@@ -45,6 +48,7 @@ class Workload:
     quick: bool = True
     kinks: bool = False
     float32: bool = False
+    unrolled: bool = False
 
     def sample(self) -> tuple[Any, ...]:
         """Return the arguments, the same in every run."""

@@ -3,10 +3,12 @@
 import importlib
 from typing import Any
 
+from ..stepping import python_scan
 from ..workload import Library, Prepared, Workload, gradients_alone, value_and_gradients
 
 autograd: Any = importlib.import_module("autograd")
-AUTOGRAD = Library(importlib.import_module("autograd.numpy"), importlib.import_module("autograd.scipy.special"))
+NAMES = importlib.import_module("autograd.numpy")
+AUTOGRAD = Library(NAMES, importlib.import_module("autograd.scipy.special"), python_scan(NAMES))
 
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:

@@ -13,10 +13,18 @@ from ..workload import Library, Prepared, Workload, gradients_alone, value_and_g
 
 jax: Any = importlib.import_module("jax")
 jax.config.update("jax_enable_x64", True)
-JAX = Library(jax.numpy, importlib.import_module("jax.scipy.special"))
 
 
-def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:
+def _scan(step: Any, carry: Any, xs: Any, length: int) -> Any:
+    return jax.lax.scan(step, carry, xs, length)
+
+
+JAX = Library(jax.numpy, importlib.import_module("jax.scipy.special"), _scan)
+
+
+def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared | None:
+    if workload.unrolled:
+        return None
     compiled, with_value = _compile(workload), workload.with_value
 
     # `jax.block_until_ready` of a tuple walks a tree, which costs more than a small function.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..workload import Prepared, Workload, gradients_alone, value_and_gradients
+from ..workloads.loops import STEPS
 
 numba: Any = importlib.import_module("numba")
 
@@ -98,7 +99,62 @@ def logistic_regression(weights: Any, inputs: Any, signs: Any) -> Any:
     return value / signs.size, (gradient,)
 
 
-SERIAL = (scalar, three_vector, rosenbrock, logistic_regression)
+@numba.njit  # type: ignore[untyped-decorator]  # numba may not be installed
+def _diffuse(u: Any, rate: Any, out: Any) -> None:
+    """One step on a square whose surroundings are zero; the adjoint of it is itself."""
+    n, m = u.shape
+    for i in range(n):
+        for j in range(m):
+            around = u[i - 1, j] if i > 0 else 0.0
+            around += u[i + 1, j] if i + 1 < n else 0.0
+            around += u[i, j - 1] if j > 0 else 0.0
+            around += u[i, j + 1] if j + 1 < m else 0.0
+            out[i, j] = u[i, j] + rate * (around - 4.0 * u[i, j])
+
+
+def heat(grid: Any, rate: Any) -> Any:
+    now, then = grid.copy(), np.empty_like(grid)
+    for _ in range(STEPS):
+        _diffuse(now, rate, then)
+        now, then = then, now
+    value = np.sum(now**2)
+    now *= 2.0
+    for _ in range(STEPS):
+        _diffuse(now, rate, then)
+        now, then = then, now
+    return value, (now,)
+
+
+@numba.njit  # type: ignore[untyped-decorator]  # numba may not be installed
+def _stencil_on_a_torus(u: Any, i: Any, j: Any) -> Any:
+    n, m = u.shape
+    up, down = u[i - 1 if i > 0 else n - 1], u[i + 1 if i + 1 < n else 0]
+    return up[j] + down[j] + u[i, j - 1 if j > 0 else m - 1] + u[i, j + 1 if j + 1 < m else 0] - 4.0 * u[i, j]
+
+
+def allen_cahn(grid: Any, rate: Any) -> Any:
+    n, m = grid.shape
+    states = np.empty((STEPS + 1, n, m))
+    states[0] = grid
+    for t in range(STEPS):
+        u = states[t]
+        for i in range(n):
+            for j in range(m):
+                x = u[i, j]
+                states[t + 1, i, j] = x + rate * _stencil_on_a_torus(u, i, j) + 0.1 * (x - x * x * x)
+    value = np.sum(states[STEPS] ** 4)
+    now, then = 4.0 * states[STEPS] ** 3, np.empty_like(grid)
+    for t in range(STEPS - 1, -1, -1):
+        for i in range(n):
+            for j in range(m):
+                x = states[t, i, j]
+                slope = 1.0 + 0.1 * (1.0 - 3.0 * x * x)
+                then[i, j] = slope * now[i, j] + rate * _stencil_on_a_torus(now, i, j)
+        now, then = then, now
+    return value, (now,)
+
+
+SERIAL = (scalar, three_vector, rosenbrock, logistic_regression, heat, allen_cahn)
 PARALLEL = (chain, black_scholes, pairwise_energy)
 
 # By the name of the workload's function.

@@ -5,9 +5,10 @@ from typing import Any
 import numpy
 import scipy.special
 
+from ..stepping import python_scan
 from ..workload import Library, Prepared, Workload
 
-NUMPY = Library(numpy, scipy.special)
+NUMPY = Library(numpy, scipy.special, python_scan(numpy))
 
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:

@@ -7,9 +7,11 @@ import pullback as pb
 from ..workload import Prepared, Workload, gradients_alone, value_and_gradients
 from .with_numpy import NUMPY
 
+PULLBACK = NUMPY._replace(scan=pb.scan)
+
 
 def prepare(workload: Workload, arguments: tuple[Any, ...]) -> Prepared:
-    function = workload.bind(NUMPY)
+    function = workload.bind(PULLBACK)
     if workload.with_value:
         return Prepared(pb.value_and_grad(function, argnums=workload.differentiated), arguments, value_and_gradients)
     return Prepared(pb.grad(function, argnums=workload.differentiated), arguments, gradients_alone)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..stepping import python_scan
 from ..workload import Library, Prepared, Workload
 
 torch: Any = importlib.import_module("torch")
@@ -22,6 +23,7 @@ RENAMED = {
     "stack": lambda arrays, axis=0: torch.stack(tuple(arrays), dim=axis),
     "log": lambda x: torch.log(torch.as_tensor(x, dtype=torch.get_default_dtype())),
     "sqrt": lambda x: x**0.5 if isinstance(x, float) else torch.sqrt(x),
+    "pad": lambda x, width: torch.nn.functional.pad(x, (width,) * (2 * x.ndim)),
     "logaddexp": lambda x, y: torch.logaddexp(torch.as_tensor(x, dtype=y.dtype), y),
 }
 
@@ -31,7 +33,8 @@ class _NumpyNames(SimpleNamespace):
         return getattr(torch, name)
 
 
-TORCH = Library(_NumpyNames(**RENAMED), torch.special)
+NAMES = _NumpyNames(**RENAMED)
+TORCH = Library(NAMES, torch.special, python_scan(NAMES))
 torch.set_default_dtype(torch.float64)
 
 

@@ -9,7 +9,7 @@ from .calls import rosenbrock
 
 
 def chain(library: Library, x: Any) -> Any:
-    np, special = library
+    np, special = library.np, library.special
     return np.sum(special.erf(np.sin(np.tanh(np.log(np.exp(x) + 1.5)))))
 
 
@@ -24,7 +24,7 @@ def redundant(library: Library, x: Any) -> Any:
 
 def black_scholes(library: Library, spot: Any, strike: Any, years: Any, rate: Any, volatility: Any) -> Any:
     """The price of European calls; its gradient is delta, theta, rho and vega."""
-    np, special = library
+    np, special = library.np, library.special
     spread = volatility * np.sqrt(years)
     d1 = (np.log(spot / strike) + (rate + 0.5 * volatility**2) * years) / spread
     d2 = d1 - spread
