@@ -107,7 +107,7 @@ class _Machine:
             return
         if op.name == "reshape":
             self.copy(op.results[0], op.operands[0])
-        elif op.name == "if":
+        elif op.name in ("if", "checkpoint"):
             self.conditional(op, behind)
         elif op.name == "scan":
             self.scan(op, behind)
@@ -133,8 +133,9 @@ class _Machine:
             self.write(target, self.read(source).reshape(target.type.shape))
 
     def conditional(self, op: Op, behind: Sequence[Span]) -> None:
-        region = op.regions[0 if bool(self.read(op.operands[0])) else 1]
-        self.enter(region, op.operands[1:])
+        first = 1 if op.name == "if" else 0
+        region = op.regions[0 if not first or bool(self.read(op.operands[0])) else 1]
+        self.enter(region, op.operands[first:])
         self.region(region, behind)
         for target, source in zip(op.results, region.results, strict=True):
             self.copy(target, source)

@@ -19,7 +19,7 @@ from pullback.passes.memory import plan
 from pullback.passes.memory.arena import Interval, arrange
 from tests.passes.making import cond, make, region, total
 from tests.passes.simulate import run_plan
-from tests.passes.workloads import WORKLOADS, heat, sine_chain, workload
+from tests.passes.workloads import WORKLOADS, heat, sine_chain, small_workload
 from tests.random_programs import GENERATED, arguments_for, random_function
 
 IN_PLACE = (
@@ -78,17 +78,24 @@ def test_plans_without_local_variables_keep_values_apart(monkeypatch: pytest.Mon
     check_random(GENERATED, range(2000, 2080), 25)
 
 
-def test_plans_of_rows_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "WORTH_BYTES", -(10**9))
+def always_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "WORTH_BYTES", 0)
     monkeypatch.setattr(rows, "BLOCK_POINTS", 1)
     monkeypatch.setattr(bodies, "SMALL", 0)
+
+
+def test_plans_of_rows_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    always_rows(monkeypatch)
     check_random(ROWWISE, range(3000, 3120), 25)
 
 
-@pytest.mark.parametrize("name", [n for n in WORKLOADS if n not in ("black_scholes", "redundant", "pairwise_energy")])
-def test_plans_of_the_workloads_keep_values_apart(name: str) -> None:
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("always", [False, True])
+def test_plans_of_the_workloads_keep_values_apart(name: str, always: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if always:
+        always_rows(monkeypatch)
     rng = np.random.default_rng(0)
-    fn = workload(name)
+    fn = small_workload(name)
     checked(fn, [rng.uniform(0.2, 1.5, t.shape) for t in fn.param_types])
 
 

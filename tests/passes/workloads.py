@@ -1,5 +1,7 @@
 """Values and gradients as differentiation and simplification leave them, for the tests of fusion and of memory."""
 
+import re
+
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Function
 from pullback.ir.types import F64
@@ -158,3 +160,9 @@ WORKLOADS = {
 def workload(name: str) -> Function:
     types, build = WORKLOADS[name]
     return make(types, build, name)
+
+
+def small_workload(name: str) -> Function:
+    """The same over some ten rows and columns."""
+    types, build = WORKLOADS[name]
+    return make(re.sub("10{3,}", "12", types), build, name)

@@ -1,6 +1,5 @@
 """Whether a kernel can be run for one part of its leading axis after the other, and its form for such a part."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from pullback.ir.graph import Attrs, Op, Value
 from pullback.ir.index import Affine
 from pullback.ir.kernel import Load, Store
 from pullback.ir.types import Shape, TensorType
+from pullback.record import record
 
 F16 = np.dtype(np.float16)
 
@@ -20,7 +20,7 @@ class Access(NamedTuple):
     cut: bool
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Separated:
     """A kernel over `count` parts.
 

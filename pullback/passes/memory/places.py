@@ -47,7 +47,7 @@ class Places:
                 slot = Slot("constant", self._constants)
                 self._constants += 1
                 self._join(op.results[0], Buffer(op.results[0].type.nbytes, 0, frozen=True, slot=slot))
-            elif op.name == "if":
+            elif op.name in ("if", "checkpoint"):
                 self._conditional(op)
             elif op.name == "rows":
                 self._blocks(op)
@@ -127,7 +127,7 @@ class Places:
             self.copies.append(Copy(_title(op), reason))
 
     def _over(self, op: Op, k: int, numbers: Sequence[int], at: int) -> Buffer | None:
-        """The buffer of an operand that a result is written over: its target before others, and none if that is free."""
+        """The buffer of an operand that a result is written over: its target before others; none if that is free."""
         result, target = op.results[k], self._targets.get(op.results[k])
         operands = [self.buffers[op.operands[n]] for n in numbers if not self._obstacle(op, n, result, at)]
         if target is not None and target in operands:
@@ -152,7 +152,7 @@ class Places:
             return "its operand is the place of another value that the region gives"
         return ""
 
-    # ------------------------------------------------------------------ if
+    # ------------------------------------------------------------------ if, checkpoint
 
     def _conditional(self, op: Op) -> None:
         start, end = self._moments.start[op], self._moments.end[op]
@@ -161,7 +161,7 @@ class Places:
             self._join(result, buffer)
             buffer.hold(end)
         results = [self.buffers[r] for r in op.results]
-        places = [self.buffers[v] for v in op.operands[1:]]
+        places = [self.buffers[v] for v in op.operands[_first(op) :]]
         for region in op.regions:
             with self._inside(list(zip(region.params, places, strict=True)), results, [], end):
                 self._walk(region, list(zip(region.results, results, strict=True)))
@@ -170,10 +170,11 @@ class Places:
         """The buffer of an operand that dies here and that a branch gives, or what it makes of it in place."""
         for region in op.regions:
             origin = _origin(region.results[k])
-            if origin.op is not None or not self._may_keep(op, origin.index + 1, k, end):
+            number = origin.index + _first(op)
+            if origin.op is not None or not self._may_keep(op, number, k, end):
                 continue
             if not any(_gives(r, origin.index, j) for r in op.regions for j in range(len(op.results)) if j != k):
-                return self.buffers[op.operands[origin.index + 1]]
+                return self.buffers[op.operands[number]]
         return None
 
     def _may_keep(self, op: Op, number: int, k: int, end: int) -> bool:
@@ -234,6 +235,11 @@ class Places:
         for k, (value, place) in enumerate(zip(given, carried, strict=True)):
             if self.buffers[value] is not place:
                 self.copies.append(Copy(_title(op), f"carried value {k} is made where its old value is still read"))
+
+
+def _first(op: Op) -> int:
+    """The operand that the first parameter of the regions of an `if` or `checkpoint` stands for."""
+    return 1 if op.name == "if" else 0
 
 
 def _origin(value: Value) -> Value:
