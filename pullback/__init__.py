@@ -7,15 +7,18 @@
 >>> g = pullback.grad(loss)
 """
 
-from pullback.api.batching import vmap
-from pullback.api.compiling import jit, lower, ops_before_and_after
-from pullback.api.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
-from pullback.api.gradients import grad, value_and_grad
-from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
-from pullback.api.products import jvp, vjp
-from pullback.api.settings import options
-from pullback.api.stopping import stop_gradient
-from pullback.version import VERSION as __version__  # noqa: N811  # the usual name of a version
+from pullback.lazy import importing
+
+with importing():
+    from pullback.api.batching import vmap
+    from pullback.api.compiling import jit, lower, ops_before_and_after
+    from pullback.api.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from pullback.api.gradients import grad, value_and_grad
+    from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
+    from pullback.api.products import jvp, vjp
+    from pullback.api.settings import options
+    from pullback.api.stopping import stop_gradient
+    from pullback.version import VERSION as __version__  # noqa: N811  # the usual name of a version
 
 __all__ = [
     "__version__",

@@ -6,10 +6,11 @@ front end down to whoever asks. Each option is one field below: its reader, its 
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, field, fields, replace
 from typing import Any, Self
 
 from pullback.errors import OptionError
+from pullback.record import record
 
 VARIABLE = "PULLBACK"
 
@@ -70,7 +71,7 @@ def _option(default: Any, form: str, read: Callable[[str], Any], help: str) -> A
 # ------------------------------------------------------------------ the options
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """All options, with their defaults. Hashable, so that a cache may use it as a part of its key."""
 

@@ -6,57 +6,60 @@ traced -> (differentiated by the front end) -> optimised -> planned -> LLVM -> o
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
 
-import llvmlite
-import numpy as np
-
-from pullback.codegen.entry import emit_entry
-from pullback.codegen.lower import Lowered, lower
 from pullback.codegen.object import CompiledObject, Layout, Signature, SupportObject
-from pullback.codegen.support import support_part
-from pullback.codegen.target import Target, assembly, compile_module, host_target, load_object
 from pullback.config import Options
-from pullback.errors import CodegenError
+from pullback.errors import ParseError
 from pullback.ir.graph import Function
 from pullback.ir.plan import Plan
 from pullback.ir.text import print_function
 from pullback.ir.verify import verify
-from pullback.passes.base import Context, count_ops
+from pullback.ir.work import work_of
+from pullback.lazy import LazyModule
+from pullback.passes import base, manager, memory, pipeline
 from pullback.passes.fuse import fuse
-from pullback.passes.manager import Ran, report
-from pullback.passes.manager import Watch as PassWatch
-from pullback.passes.memory import plan as plan_memory
-from pullback.passes.pipeline import optimise as run_pipeline
+from pullback.record import record
 from pullback.runtime.cache import DiskCache, cache_folder, cache_key
-from pullback.runtime.compiled import Compiled
+from pullback.runtime.compiled import Compiled, Loaded
 from pullback.runtime.encode import compiled_from_bytes, compiled_to_bytes, support_from_bytes, support_to_bytes
+from pullback.runtime.identity import package_identity, processor_identity
 from pullback.runtime.runtime import Runtime
 from pullback.runtime.watch import Watch
 from pullback.version import VERSION
+
+if TYPE_CHECKING:
+    from pullback.codegen import entry, lower, support, target
+    from pullback.ir import page
+else:
+    page = LazyModule("pullback.ir.page")
+    entry, lower, support, target = (
+        LazyModule(f"pullback.codegen.{name}") for name in ("entry", "lower", "support", "target")
+    )
 
 STAGES = ("traced", "adjoint", "optimised", "kernels", "llvm", "asm")
 
 KERNEL, ENTRY = "pb_kernel", "pb_entry"
 
-RELEASE_GIL_ELEMENTS = 20_000
-"""Other threads run meanwhile where a call touches more elements than this: some ten microseconds."""
+RELEASE_GIL_WORK = 20_000
+"""Other threads run meanwhile where a call computes more elements than this: some ten microseconds."""
 
 
 # ------------------------------------------------------------------ what a compilation did
 
 
-@dataclass
+@record
 class Log:
     """Times of the stages and passes of one compilation, for `PULLBACK=time` and `explain`."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    passes: tuple[Ran, ...] = ()
+    passes: "tuple[manager.Ran, ...]" = ()
     ops: dict[str, int] = field(default_factory=dict)
     cached: bool = False
 
@@ -72,19 +75,21 @@ class Log:
         lines = [f"pullback: {title}{' (object code from the disk cache)' if self.cached else ''}"]
         lines += [f"  {name:<12}{seconds * 1e3:>9.2f} ms" for name, seconds in self.seconds.items()]
         if self.passes:
-            lines += ["  " + line for line in report(self.passes, rules).splitlines()]
+            lines += ["  " + line for line in manager.report(self.passes, rules).splitlines()]
         return "\n".join(lines)
 
 
 # ------------------------------------------------------------------ stages
 
 
-def optimised(function: Function, options: Options, log: Log | None = None, watch: PassWatch | None = None) -> Function:
+def optimised(
+    function: Function, options: Options, log: Log | None = None, watch: "manager.Watch | None" = None
+) -> Function:
     """The function after `passes.pipeline.OPTIMISE`."""
     log = log or Log()
     with log.stage("optimise"):
-        result, log.passes = run_pipeline(function, Context.of(options), watch)
-    log.ops["traced"], log.ops["optimised"] = count_ops(function), count_ops(result)
+        result, log.passes = pipeline.optimise(function, base.Context.of(options), watch)
+    log.ops["traced"], log.ops["optimised"] = base.count_ops(function), base.count_ops(result)
     return result
 
 
@@ -96,12 +101,12 @@ def planned(function: Function, options: Options, log: Log | None = None) -> Pla
     if options.verify != "off":
         verify(fused)
     with log.stage("memory"):
-        plan = plan_memory(fused, options)
-    log.ops["planned"] = count_ops(fused)
+        plan = memory.plan(fused, options)
+    log.ops["planned"] = base.count_ops(fused)
     return plan
 
 
-def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> tuple[Lowered, tuple[str, ...]]:
+def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> "tuple[lower.Lowered, tuple[str, ...]]":
     """The LLVM module of a plan, with the native entry if there is a signature and the interpreter allows one.
 
     Returns
@@ -110,48 +115,59 @@ def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> 
     """
     log = log or Log()
     with log.stage("lower"):
-        made = lower(plan, host_target(), KERNEL)
+        made = lower.lower(plan, target.host_target(), KERNEL, blas_int=runtime().blas.int_bytes)
         symbols = made.symbols
         layout = runtime().layout if signature is not None else None
         if signature is not None and layout is not None:
-            releases = work_of(plan.function) > RELEASE_GIL_ELEMENTS
-            extra = emit_entry(made.module, ENTRY, KERNEL, signature, made.arena_bytes, layout, releases)
+            releases = work_of(plan.function) > RELEASE_GIL_WORK
+            extra = entry.emit_entry(made.module, ENTRY, KERNEL, signature, made.arena_bytes, layout, releases)
             symbols = tuple(dict.fromkeys((*symbols, *extra)))
     return made, symbols
-
-
-def work_of(function: Function) -> int:
-    """How many elements a call writes, about."""
-    return sum(r.type.size for op in function.ops for r in op.results)
 
 
 def compiled(function: Function, signature: Signature, options: Options, log: Log | None = None) -> CompiledObject:
     """Object code for a traced (or differentiated) function, from the disk cache where it is there."""
     log = log or Log()
     key = _object_key(function, signature, options) if options.cache == "disk" else ""
-    if key:
+    if key and not _wants_passes(options):
         with log.stage("cache"):
-            found = _cached_object(key, options)
+            found = _from_cache(key, options, compiled_from_bytes)
         if found is not None:
             log.cached = True
             return found
-    plan = planned(optimised(function, options, log), options, log)
-    module, symbols = lowered(plan, signature, log)
-    with log.stage("llvm"):
-        code = compile_module(module.text, host_target(), verify=options.verify != "off")
-    has_entry = runtime().layout is not None
-    made = CompiledObject(
-        code=code,
-        kernel=KERNEL,
-        entry=ENTRY if has_entry else "",
-        signature=signature,
-        arena_bytes=module.arena_bytes,
-        symbols=symbols,
-        releases_gil=work_of(plan.function) > RELEASE_GIL_ELEMENTS,
-    )
+    made = _compiled_anew(function, signature, options, log)
     if key:
         disk_cache(options.cache_dir).put(key, compiled_to_bytes(made))
     return made
+
+
+def _wants_passes(options: Options) -> bool:
+    """Is something asked for that only running the passes gives."""
+    return bool(options.dump or options.html or options.rules or options.check or options.verify != "off")
+
+
+def _compiled_anew(function: Function, signature: Signature, options: Options, log: Log) -> CompiledObject:
+    columns = [page.Column("traced", print_function(function))] if options.html else []
+
+    def watch(name: str, before: Function, after: Function) -> None:
+        columns.append(page.Column(name, print_function(after), after is not before))
+
+    plan = planned(optimised(function, options, log, watch if options.html else None), options, log)
+    if options.html:
+        columns.append(page.Column("kernels", print_function(plan.function) + plan_text(plan)))
+        _page(options.html).add(page.row(function.name, columns))
+    made, symbols = lowered(plan, signature, log)
+    with log.stage("llvm"):
+        code = target.compile_module(made.text, target.host_target(), verify=options.verify != "off")
+    return CompiledObject(
+        code=code,
+        kernel=KERNEL,
+        entry=ENTRY if runtime().layout is not None else "",
+        signature=signature,
+        arena_bytes=made.arena_bytes,
+        symbols=symbols,
+        releases_gil=work_of(plan.function) > RELEASE_GIL_WORK,
+    )
 
 
 def loaded(
@@ -189,7 +205,7 @@ def stage_text(function: Function, stage: str, options: Options, signature: Sign
     if stage == "kernels":
         return print_function(plan.function) + plan_text(plan)
     text = lowered(plan, signature)[0].text
-    return text if stage == "llvm" else assembly(text, host_target())
+    return text if stage == "llvm" else target.assembly(text, target.host_target())
 
 
 def plan_text(plan: Plan) -> str:
@@ -199,71 +215,113 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _Page:
+    """The page of all programs compiled by this process; written anew with each."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._rows: list[str] = []
+
+    def add(self, text: str) -> None:
+        self._rows.append(text)
+        Path(self._path).write_text(page.page(self._rows), encoding="utf-8")
+
+
+@lru_cache(maxsize=8)
+def _page(path: str) -> _Page:
+    return _Page(path)
+
+
 # ------------------------------------------------------------------ the process
 
 
 @lru_cache(maxsize=1)
 def runtime() -> Runtime:
     """The one runtime of this process, made when first needed."""
-    options = Options.from_env()
-    return Runtime(load_object, _support_object, options.threads)
+    return Runtime(_load_object, _support_object, Options.from_env().threads)
+
+
+def _load_object(code: bytes, exports: Iterable[str], symbols: Mapping[str, int]) -> Loaded:
+    return target.load_object(code, exports, symbols)
 
 
 @lru_cache(maxsize=8)
 def disk_cache(folder: str = "") -> DiskCache:
+    """The cache in that folder; the default folder if it is empty."""
     return DiskCache(cache_folder(folder))
 
 
-def environment_key(target: Target) -> str:
-    """What compiled code depends on beside its IR."""
-    parts = [VERSION, _sources(), llvmlite.__version__, target.cpu, target.features, target.triple, np.__version__]
-    return "|".join(parts)
-
-
 @lru_cache(maxsize=1)
+def environment_key() -> str:
+    """What compiled code depends on beside its IR; LLVM is not loaded for it if the processor is known without."""
+    processor = processor_identity()
+    if not processor:
+        host = target.host_target()
+        processor = f"{host.cpu} {host.features} {host.triple}"
+    packages = [package_identity(name) for name in ("llvmlite", "numpy")]
+    return "|".join([VERSION, _sources(), processor, *packages])
+
+
 def _sources() -> str:
     """Sizes and times of the compiler's own files: an edited checkout must not run what it compiled before."""
-    folder = Path(__file__).parent
-    found = []
-    for part in ("ir", "passes", "codegen"):
-        for path, _, files in os.walk(folder / part):
-            stats = [os.stat(os.path.join(path, name)) for name in files if name.endswith(".py")]
-            found += [(s.st_size, s.st_mtime_ns) for s in stats]
+    found: list[tuple[str, int, int]] = []
+    pending = [os.path.join(os.path.dirname(__file__), part) for part in ("ir", "passes", "codegen")]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for item in entries:
+                if item.name.endswith(".py"):
+                    status = item.stat()
+                    found.append((item.name, status.st_size, status.st_mtime_ns))
+                elif "." not in item.name and item.name != "__pycache__":
+                    pending.append(item.path)
     return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:16]
 
 
 def _object_key(function: Function, signature: Signature, options: Options) -> str:
     layout = runtime().layout
     abi = layout.abi if layout is not None else "ctypes"
-    relevant = str(options.override(time=False, rules=False, dump=(), cache="disk", cache_dir=""))
-    return cache_key(print_function(function), repr(signature), relevant, abi, environment_key(host_target()))
+    relevant = options.override(
+        verify="off",
+        check="",
+        dump=(),
+        dump_dir="",
+        html="",
+        time=False,
+        rules=False,
+        threads=0,
+        cache="disk",
+        cache_dir="",
+        nan=False,
+        paths=1,
+    )
+    return cache_key(print_function(function), repr(signature), str(relevant), abi, environment_key())
 
 
-def _cached_object(key: str, options: Options) -> CompiledObject | None:
+T = TypeVar("T")
+
+
+def _from_cache(key: str, options: Options, read: Callable[[bytes], T]) -> T | None:
     cache = disk_cache(options.cache_dir)
     data = cache.get(key)
     if data is None:
         return None
     try:
-        return compiled_from_bytes(data)
-    except (CodegenError, ValueError):
+        return read(data)
+    except ParseError:
         cache.drop(key)
         return None
 
 
 def _support_object(name: str, layout: Layout) -> SupportObject:
     """A support part's object code: from the disk, or compiled and put there."""
-    part = support_part(name, layout)
     options = Options.from_env()
-    key = cache_key("support", name, part.text, environment_key(host_target()))
-    cache: DiskCache | None = disk_cache(options.cache_dir) if options.cache == "disk" else None
-    data = cache.get(key) if cache else None
-    if cache and data is not None:
-        try:
-            return support_from_bytes(data)
-        except (CodegenError, ValueError):
-            cache.drop(key)
-    made = SupportObject(compile_module(part.text, host_target()), part.exports, part.symbols)
-    if cache:
-        cache.put(key, support_to_bytes(made))
+    key = cache_key("support", name, repr(layout), environment_key()) if options.cache == "disk" else ""
+    found = _from_cache(key, options, support_from_bytes) if key else None
+    if found is not None:
+        return found
+    part = support.support_part(name, layout)
+    code = target.compile_module(part.text, target.host_target(), target.NO_OPT, verify=False)
+    made = SupportObject(code, part.exports, part.symbols)
+    if key:
+        disk_cache(options.cache_dir).put(key, support_to_bytes(made))
     return made

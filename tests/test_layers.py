@@ -15,16 +15,18 @@ PACKAGE = ROOT / "pullback"
 BELOW: dict[str, set[str]] = {
     "errors": set(),
     "version": set(),
-    "config": {"errors"},
-    "ir": {"errors", "config"},
-    "tracer": {"errors", "config", "ir"},
-    "passes": {"errors", "config", "ir"},
-    "codegen": {"errors", "config", "ir", "version"},
-    "runtime": {"errors", "config", "ir", "version", "codegen"},
-    "driver": {"errors", "config", "ir", "version", "tracer", "passes", "codegen", "runtime"},
-    "api": {"errors", "config", "ir", "version", "tracer", "passes", "codegen", "runtime", "driver"},
+    "lazy": set(),
+    "record": set(),
+    "config": {"errors", "record"},
+    "ir": {"errors", "record", "config"},
+    "tracer": {"errors", "record", "config", "ir", "lazy"},
+    "passes": {"errors", "record", "config", "ir", "lazy"},
+    "codegen": {"errors", "record", "config", "ir", "version", "lazy"},
+    "runtime": {"errors", "record", "config", "ir", "version", "codegen"},
+    "driver": {"errors", "record", "config", "ir", "version", "lazy", "tracer", "passes", "codegen", "runtime"},
+    "api": {"errors", "record", "config", "ir", "version", "lazy", "tracer", "passes", "codegen", "runtime", "driver"},
 }
-FRONT_ENDS_BELOW = {"cli": {"demo"}, "__main__": {"cli"}, "__init__": {"api", "numpy", "scipy"}}
+FRONT_ENDS_BELOW = {"cli": {"demo"}, "__main__": {"cli"}, "__init__": {"api", "lazy", "numpy", "scipy"}}
 # The one module of codegen that the runtime may use: the records of compiled code.
 HANDED_TO_RUNTIME = "pullback.codegen.object"
 ONLY_IN = {"llvmlite": "codegen", "networkx": "passes"}
@@ -102,9 +104,10 @@ class _Reader(ast.NodeVisitor):
             self.visit(child)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """`import_module("x")` is an import of x, wherever it stands."""
-        named = ast.unparse(node.func).split(".")[-1]
-        if named in ("import_module", "__import__") and node.args and isinstance(node.args[0], ast.Constant):
+        """`import_module("x")` and `LazyModule("x")` are imports of x, wherever they stand."""
+        called = ast.unparse(node.func).split(".")[-1]
+        named = called in ("import_module", "__import__", "LazyModule")
+        if named and node.args and isinstance(node.args[0], ast.Constant):
             self.found.append(Import(self.by, str(node.args[0].value), node.lineno, False, False))
         self.generic_visit(node)
 

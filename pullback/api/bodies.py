@@ -1,23 +1,24 @@
 """Bodies of structured control flow: Python functions traced into regions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pullback.api.settings import current_options
 from pullback.errors import ArgumentError
 from pullback.ir.builder import Builder
 from pullback.ir.emit import Emitter
 from pullback.ir.graph import Region
 from pullback.ir.ops import OPS
 from pullback.ir.types import DType, TensorType
+from pullback.record import record
 from pullback.tracer.arguments import Spec, Static, describe
 from pullback.tracer.entry import Output, Traced, trace
 from pullback.tracer.tree import TreeDef, flatten
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Body:
     """A traced body: its region takes the argument leaves, then what it captured."""
 
@@ -54,7 +55,8 @@ def trace_body(fn: Callable[..., Any], specs: Sequence[Any], what: str) -> Body:
     ArgumentError : a result that is no number or array, which a compiled loop cannot carry.
     """
     leaves, tree = _flatten_specs((tuple(specs), {}))
-    traced = trace(fn, tree, leaves, None)
+    options = current_options()
+    traced = trace(fn, tree, leaves, None, ties=options.ties, patch=options.patch)
     name = getattr(fn, "__name__", what)
     for output, path in zip(traced.outputs, traced.out_tree.paths(), strict=True):
         if output.kind == "static":

@@ -3,10 +3,10 @@
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.errors import ArgumentError
+from pullback.record import record
 from pullback.tracer.arguments import Spec, Static, describe
 from pullback.tracer.tree import TreeDef, flatten
 
@@ -23,7 +23,7 @@ class StaticArgument:
         self.value = value
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """Arguments of one call, flattened.
 

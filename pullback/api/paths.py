@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from pullback.api.staged import Stage, Staged
 from pullback.api.watching import watch_of
 from pullback.config import Options
 from pullback.errors import PullbackError
+from pullback.record import record
 from pullback.runtime.compiled import Compiled, Miss
 from pullback.runtime.convert import build_result
 from pullback.runtime.once import Once
@@ -26,7 +26,7 @@ STALE_PATHS = 8
 _NONE = object()
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Path:
     """One compiled path through the function: the Python decisions and the surroundings it rests on, and the code."""
 

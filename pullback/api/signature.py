@@ -1,7 +1,6 @@
 """The native signature of a staged call: argument and result nodes for the runtime."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -21,6 +20,7 @@ from pullback.codegen.object import (
 )
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Function
+from pullback.record import record
 from pullback.tracer.arguments import Spec
 from pullback.tracer.entry import Output
 from pullback.tracer.tree import TreeDef
@@ -32,7 +32,7 @@ class MisshapenError(Exception):
     """A container that native code does not take apart or build."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Shape:
     """How a specialisation is called.
 

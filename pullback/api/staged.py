@@ -1,12 +1,13 @@
 """What a transform makes of one call: a program, and how its results are put together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pullback.api.call import Call, leaf_names
 from pullback.api.settings import current_options
 from pullback.ir.graph import Function
+from pullback.record import record
 from pullback.tracer.arguments import Spec
 from pullback.tracer.entry import Extra, Output, Traced, trace
 from pullback.tracer.environment import Environment
@@ -14,7 +15,7 @@ from pullback.tracer.trace import Check, Guard
 from pullback.tracer.tree import TreeDef, flatten
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Staged:
     """A program for calls of one key.
 
@@ -70,14 +71,16 @@ def as_container(outputs: Sequence[Output], tree: TreeDef, shift: int = 0) -> An
 
 
 def trace_call(fn: Callable[..., Any], call: Call, with_values: bool = True) -> Traced:
-    """Trace `fn` for a call, with its values for Python branches."""
+    """Trace `fn` for a call, with its values for Python branches, under the options in force."""
+    options = current_options()
     return trace(
         fn,
         call.tree,
         call.leaves,
         call.values if with_values else None,
         names=leaf_names(fn, call),
-        ties=current_options().ties,
+        ties=options.ties,
+        patch=options.patch,
     )
 
 

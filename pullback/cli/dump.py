@@ -1,7 +1,6 @@
 """`pullback dump`: the program of a function at any stage, each op with the user's line."""
 
 import argparse
-import html
 import os
 from typing import Any
 
@@ -14,6 +13,7 @@ from pullback.cli.show import difference, show, with_sources
 from pullback.cli.target import UsageError, load_function, parse_argnums, parse_types, parse_values, sample_arrays
 from pullback.config import Options
 from pullback.ir.graph import Function
+from pullback.ir.page import Column, page, row
 from pullback.ir.text import print_function
 from pullback.passes.base import Context
 from pullback.passes.pipeline import optimise as run_pipeline
@@ -29,7 +29,7 @@ def dump(options: argparse.Namespace) -> int:
         _check_pass(options.after)
     if options.html:
         with open(options.html, "w", encoding="utf-8") as out:
-            out.write(page(staged.function, settings))
+            out.write(page_of(staged.function, settings))
         return 0
     if options.diff:
         show("".join(differences(staged.function, settings)), options.color)
@@ -118,51 +118,12 @@ def differences(function: Function, settings: Options) -> list[str]:
     return parts
 
 
-# ------------------------------------------------------------------ one page of all passes
-
-_STYLE = """body{font:13px/1.4 monospace;margin:1em;background:#fff;color:#222}
-.row{display:flex;gap:1em;align-items:flex-start;overflow-x:auto}
-details{border:1px solid #ccc;border-radius:4px;padding:.4em;min-width:14em}
-details[open]{min-width:36em}summary{cursor:pointer;font-weight:bold}
-pre{margin:.4em 0}.v{cursor:pointer;color:#06c}.hit{background:#fd5}.c{color:#888}"""
-
-_SCRIPT = """document.addEventListener('click',e=>{if(!e.target.classList.contains('v'))return;
-const t=e.target.textContent,d=e.target.closest('pre');
-d.querySelectorAll('.hit').forEach(x=>x.classList.remove('hit'));
-d.querySelectorAll('.v').forEach(x=>{if(x.textContent===t)x.classList.add('hit')})})"""
-
-
-def page(function: Function, settings: Options) -> str:
-    """A self-contained page: a column for each pass, unchanged ones folded; a click on a value shows its uses."""
-    columns, before = [_column("traced", print_function(function), True)], function
+def page_of(function: Function, settings: Options) -> str:
+    """A self-contained page: a column for each pass, unchanged ones folded."""
+    columns, before = [Column("traced", print_function(function))], function
     for name, after in after_each(function, settings):
-        columns.append(_column(name, print_function(after), after is not before))
+        columns.append(Column(name, print_function(after), after is not before))
         before = after
     planned = driver.planned(driver.optimised(function, settings), settings)
-    columns.append(_column("kernels", print_function(planned.function) + driver.plan_text(planned), True))
-    title = html.escape(function.name)
-    return (
-        f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
-        f"<h1>{title}</h1><div class=row>{''.join(columns)}</div><script>{_SCRIPT}</script>\n"
-    )
-
-
-def _column(name: str, text: str, is_open: bool) -> str:
-    lines = []
-    for line in text.splitlines():
-        code, mark, comment = line.partition("//")
-        words = [f"<span class=v>{w}</span>" if w.startswith("%") else html.escape(w) for w in _words(code)]
-        lines.append("".join(words) + (f"<span class=c>{html.escape(mark + comment)}</span>" if mark else ""))
-    state = " open" if is_open else ""
-    return f"<details{state}><summary>{html.escape(name)}</summary><pre>{chr(10).join(lines)}</pre></details>"
-
-
-def _words(code: str) -> list[str]:
-    words, current = [], ""
-    for char in code:
-        inside = current.startswith("%")
-        if char == "%" or (inside and not (char.isalnum() or char == "_")):
-            words.append(current)
-            current = ""
-        current += char
-    return [*words, current]
+    columns.append(Column("kernels", print_function(planned.function) + driver.plan_text(planned)))
+    return page([row(function.name, columns)], function.name)

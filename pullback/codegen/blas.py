@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen.gemm import Matrices
 from pullback.codegen.kernel import Emission
 from pullback.codegen.lane import element_type
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.ir.types import DType, real_dtype
+from pullback.record import record
 
 _LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BlasCall:
     """A product and the width of the library's integers in bytes."""
 

@@ -8,7 +8,6 @@ masked vectors. That costs a twentieth of the speed, and saves ten milliseconds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.codegen import memory
 from pullback.codegen.kernel import Emission
@@ -18,6 +17,7 @@ from pullback.codegen.memory import Mask
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.strips import lanes_for
 from pullback.ir.types import DType
+from pullback.record import record
 
 Size = V | int
 
@@ -34,7 +34,7 @@ _ENOUGH = 12
 """Sums that must run side by side to keep the multipliers busy."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Matrices:
     """out[m, n] = sum of x[m, k] * y[k, n].
 
@@ -90,7 +90,7 @@ def emit_gemm(
 # ------------------------------------------------------------------ one tile
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Shape:
     """Rows and vectors of a tile, lanes of a vector, and which lanes of its vector take part."""
 
@@ -100,7 +100,7 @@ class _Shape:
     mask: Mask = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sizes:
     """Products in a sum, strides of x (row, column), rows of y and of the result, in elements."""
 

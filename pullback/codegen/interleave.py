@@ -7,17 +7,17 @@ would be 24 loads. The elements x[1000i], ..., x[1000i+7] of eight i are eight v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.nest import Nest
 from pullback.ir.graph import Value
 from pullback.ir.index import Affine
+from pullback.record import record
 
 MAX_STRIDE = 4
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoadGroup:
     """Loads of one buffer that the same vectors hold; `first` is the position of the first element.
 
@@ -30,7 +30,7 @@ class LoadGroup:
     transposed: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StoreGroup:
     """Stores to one result that together fill `len(stores)` vectors, in the order of their positions."""
 

@@ -6,7 +6,6 @@ How a kernel is shared depends on its sizes alone, never on the number of thread
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.codegen.body import BodyEmitter
 from pullback.codegen.fill import fill
@@ -24,6 +23,7 @@ from pullback.ir.graph import Region, Value
 from pullback.ir.index import Affine
 from pullback.ir.kernel import Load, Store
 from pullback.ir.types import TensorType, tensor_type
+from pullback.record import record
 
 PARALLEL_FOR = "pb_parallel_for"
 
@@ -38,7 +38,7 @@ _INSTRUCTION_NS = 0.4
 _BYTE_NS = 0.04
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Share:
     """How the work is cut: `count` ranges of `length` indices of `level`.
 
@@ -51,7 +51,7 @@ class Share:
     partial: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelCode:
     """A kernel that can be called: `name(operands..., results..., scratch)`.
 

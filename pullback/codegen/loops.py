@@ -9,11 +9,11 @@ outside of the vector loop). In the innermost loop short states take their place
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pullback.codegen.body import BodyEmitter, Index
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.reduce import SHORT_RUN, Long, State
+from pullback.record import record
 
 States = dict[int, list[Long | None]]
 Shorts = dict[int, list[State]]
@@ -25,7 +25,7 @@ RARE = 16
 """Pieces of a level that are a fraction of it below one in so many get short code: one vector a turn."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Turns:
     """Indices `lo, lo + step, ...` below `hi`.
 

@@ -6,7 +6,6 @@ Long functions are cut: LLVM's time grows faster than a function's length. The p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pullback.codegen.control import CONTROL
 from pullback.codegen.fill import copy
@@ -24,6 +23,7 @@ from pullback.errors import CodegenError
 from pullback.ir.graph import Op, Region
 from pullback.ir.opdef import Control, Library
 from pullback.ir.plan import Plan
+from pullback.record import record
 
 LONGEST_FUNCTION = 600
 """Instructions after which a new piece begins."""
@@ -36,7 +36,7 @@ STACK_ALIGNMENT = " alignstack(64)"
 """Vectors that are spilled then stay within cache lines: half the time of long bodies with calls."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Lowered:
     """A module that computes a planned function.
 

@@ -8,7 +8,6 @@ that are short or whose accumulators fit in registers beside it. The other axes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pullback.codegen.expand import axis_to_expand, expand_axis
 from pullback.codegen.spec import KernelSpec, longest_chain, remap, spec_affines
@@ -17,6 +16,7 @@ from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
 from pullback.ir.kernel import Load, Store
 from pullback.ir.types import TensorType
+from pullback.record import record
 
 MAX_LANES = 16
 MAX_COPIES = 8
@@ -38,7 +38,7 @@ _UNROLLED_AXIS = 8
 _UNROLLED_WEIGHT = 160
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Nest:
     """Loops, outermost first; positions are affine in the levels.
 

@@ -8,11 +8,12 @@ slots; the objects themselves are given when the code is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from pullback.ir.types import TensorType
+from pullback.record import record
 
 
 class Kind(StrEnum):
@@ -31,7 +32,7 @@ class Kind(StrEnum):
     ARRAY = "array"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArgSpec:
     """An argument of the kernel.
 
@@ -46,7 +47,7 @@ class ArgSpec:
     kinds: tuple[Kind, ...] = (Kind.ARRAY,)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ResultSpec:
     """A result of the kernel, and as what it is returned."""
 
@@ -54,14 +55,14 @@ class ResultSpec:
     kind: Kind = Kind.ARRAY
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Static:
     """The object in slot `slot`: as an argument it must be that very object, as a result it is returned."""
 
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TupleOf:
     """An exact tuple, or an instance of the namedtuple class in slot `cls`."""
 
@@ -69,14 +70,14 @@ class TupleOf:
     cls: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ListOf:
     """An exact list."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DictOf:
     """An exact dict with these keys in this order."""
 
@@ -104,7 +105,7 @@ def _keys(node: Node) -> Iterator[str]:
             yield from _keys(item)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Captured:
     """The array in slot `slot`, which the function found outside itself: read anew at each call, and no argument of it.
 
@@ -115,7 +116,7 @@ class Captured:
     type: TensorType
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Signature:
     """Arguments and the result of a compiled function.
 
@@ -155,7 +156,7 @@ class Signature:
         return self.statics + len(self.key_slots())
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Layout:
     """Where the running interpreter and its NumPy keep what native code reads; found out and checked by the runtime.
 
@@ -183,7 +184,7 @@ class Layout:
     descr_type_num: int = 28
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CompiledObject:
     """One compiled signature.
 
@@ -207,7 +208,7 @@ class CompiledObject:
     releases_gil: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SupportObject:
     """A support part as object code; see `pullback.codegen.support`."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.codegen.fill import copy
@@ -17,6 +16,7 @@ from pullback.codegen.unrolled import emit_unrolled, is_tiny
 from pullback.errors import CodegenError
 from pullback.ir.graph import Value
 from pullback.ir.plan import Plan, Slot
+from pullback.record import record
 
 ALIGNMENT = 64
 
@@ -106,7 +106,7 @@ class Program:
         self.scratch = max(self.scratch, self.top + aligned(size))
 
 
-@dataclass
+@record
 class Frame:
     """One function being written.
 

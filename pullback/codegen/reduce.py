@@ -8,7 +8,6 @@ short run and does not grow with the length: below that of NumPy's pairwise sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
@@ -20,6 +19,7 @@ from pullback.codegen.llvm import FunctionBuilder, V, const, lanes_of, vector_ty
 from pullback.codegen.scalars import Scalars
 from pullback.ir.kernel import StoreKind
 from pullback.ir.types import BOOL, F32, DType
+from pullback.record import record
 
 State = tuple[V, ...]
 """Parts of a short state: the number (re, im); of a float extremum the number and whether a NaN was met."""
@@ -28,7 +28,7 @@ SHORT_RUN = 16
 """Turns that a short state runs, where there are many."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Long:
     """Merged short states: their sum and, from the second on, the rounding errors of adding them up."""
 
@@ -36,7 +36,7 @@ class Long:
     errors: State = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reducer:
     """How one store accumulates.
 

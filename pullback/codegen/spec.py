@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.index import Affine
 from pullback.ir.kernel import Load, Store
 from pullback.ir.types import Shape, TensorType
+from pullback.record import record
 
 CHEAP, SLOW, CALL = 1, 5, 24
 """Rough cost of a body op in vector instructions: arithmetic, a division or root, a transcendental function."""
@@ -35,7 +35,7 @@ def weight_of(op: Op) -> int:
     return SLOW if name in _SLOW else CALL
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class KernelSpec:
     """A kernel op without its values.
 

@@ -10,14 +10,13 @@ They must never be unloaded: arrays, types and worker threads that outlive every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen import blocks, dispatch, threads
 from pullback.codegen.object import Layout
 from pullback.errors import CodegenError
+from pullback.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SupportPart:
     """A module of support code: its LLVM text, what it exports, and the externals to bind."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ import llvmlite.binding as llvm
 
 from pullback.codegen.llvm import Module
 from pullback.errors import CodegenError
+from pullback.record import record
 
 NO_OPT, QUICK, FULL = 0, 1, 2
 
@@ -34,7 +34,7 @@ _QUICK_PASSES = (
 _CODEGEN_LEVEL = {NO_OPT: 0, QUICK: 2, FULL: 3}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Target:
     """What code is generated for; equal targets may share object code.
 

@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
@@ -15,12 +14,13 @@ from pullback.demo.measure import Ops, Times, alternate, disagreement, ops_befor
 from pullback.demo.models import MODELS, Model
 from pullback.demo.screen import Watched, duration, table
 from pullback.demo.training import BATCH, Trained, accuracy, train
+from pullback.record import record
 
 GOAL = 0.97
 AGREES = 1e-6
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outcome:
     """All that the demo found out about one model."""
 

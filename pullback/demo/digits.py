@@ -1,10 +1,11 @@
 """The handwritten digits: reading them, and holding some out."""
 
-from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pullback.record import record
 
 Array = NDArray[np.float64]
 
@@ -12,7 +13,7 @@ CLASSES = 10
 HELD_OUT = 360
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Digits:
     """Images as rows of 64 numbers around zero; targets as rows with a one at the label.
 

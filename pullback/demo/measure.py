@@ -3,7 +3,6 @@
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ from pullback import driver
 from pullback.api.settings import current_options
 from pullback.demo.digits import Array
 from pullback.demo.models import Model, Parameters
+from pullback.record import record
 
 DIRECTIONS = 5
 STEP = 1e-2
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Times:
     """Medians of one call, in seconds."""
 
@@ -26,7 +26,7 @@ class Times:
     by_hand: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Ops:
     """How many operations a program has: as it was differentiated, after the passes, and what is run in the end."""
 
@@ -81,8 +81,8 @@ def alternate(compiled: Callable[[], Any], by_hand: Callable[[], Any], rounds: i
     """Time two functions in turn, so that whatever else the machine does falls on both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
-        for function, record in zip((compiled, by_hand), times, strict=True):
+        for function, taken in zip((compiled, by_hand), times, strict=True):
             begin = time.perf_counter()
             function()
-            record.append(time.perf_counter() - begin)
+            taken.append(time.perf_counter() - begin)
     return Times(statistics.median(times[0]), statistics.median(times[1]))

@@ -4,13 +4,13 @@ pullback is given the losses and nothing else. The hand-written gradients are th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pullback.demo.digits import CLASSES
+from pullback.record import record
 
 Array = NDArray[np.float64]
 Parameters = dict[str, Array]
@@ -102,7 +102,7 @@ def new_regression(rng: np.random.Generator) -> Parameters:
     return {"w": 0.01 * rng.standard_normal((PIXELS, CLASSES)), "b": np.zeros(CLASSES)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Model:
     """A model and how to train it.
 

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.demo.digits import Array, Digits
 from pullback.demo.models import Model, Parameters
+from pullback.record import record
 
 BATCH = 64
 
@@ -18,7 +18,7 @@ Gradient = Callable[[Parameters, Array, Array], tuple[Any, Parameters]]
 Watch = Callable[[int, int, float], None]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Trained:
     """What training gave; `seconds` is the time of all steps, the first and its compilation not counted."""
 

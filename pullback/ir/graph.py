@@ -5,12 +5,13 @@ Each region is isolated: its ops see its own parameters and nothing of the regio
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from pullback.ir.types import TensorType
+from pullback.record import record
 
 if TYPE_CHECKING:
     from pullback.ir.opdef import OpDef
@@ -142,7 +143,7 @@ class Op:
         return f"<op {self.name} at {self.loc or 'no source line'}>"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Region:
     """Parameters, ops in an order where each follows what it reads, and the values handed out at the end."""
 
@@ -159,7 +160,7 @@ class Region:
         return table
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Function:
     """A named region with the stage it is in: `traced`, `optimised` or `planned`."""
 
@@ -195,7 +196,7 @@ class Function:
         return replace(self, name=name)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Module:
     """Functions by name, in order."""
 

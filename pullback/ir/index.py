@@ -1,10 +1,10 @@
 """Index arithmetic: how the element at one index is found at another. Used by view ops and by kernels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.ir.types import Shape
+from pullback.record import record
 
 
 class Affine(NamedTuple):
@@ -69,7 +69,7 @@ class Bound(NamedTuple):
         return f"{self.low}<={self.index}<{self.high}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Access:
     """The element a view op takes from one operand.
 

@@ -1,13 +1,13 @@
 """The record of an op. Everything there is to know about an op is one `OpDef`; every rule is a required field."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pullback.ir.graph import Attrs, Op, Region
 from pullback.ir.types import TensorType
+from pullback.record import record
 
 if TYPE_CHECKING:
     from pullback.ir.emit import Emitter, Expr
@@ -37,7 +37,7 @@ Jvp = Callable[["Emitter", Op, Sequence["Expr"], Sequence["Expr"], Sequence["Exp
 Transpose = Callable[["Emitter", Op, "Expr"], Sequence["Expr | None"]]  # (f, op, ct) -> cotangents of operands
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Partials:
     """Elementwise: one local derivative per operand, None where there is none (a predicate, an integer).
 
@@ -54,7 +54,7 @@ class Partials:
         return self.singular(op)[operand]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Linear:
     """Linear in all its inexact operands together: jvp is the op itself on tangents, vjp is `transpose`.
 
@@ -65,7 +65,7 @@ class Linear:
     operands: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Bilinear:
     """Linear in each of two operands: jvp is the sum of the op with one tangent each."""
 
@@ -73,7 +73,7 @@ class Bilinear:
     transpose_rhs: Callable[["Emitter", Op, "Expr", "Expr"], "Expr"]  # (f, op, ct, lhs) -> cotangent of rhs
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Custom:
     """Both directions written out. `singular` as in `Partials`, for the op as a whole."""
 
@@ -82,14 +82,14 @@ class Custom:
     singular: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NotDifferentiable:
     """Ends a differentiable path: the derivative is zero almost everywhere, or has no meaning, for `reason`."""
 
     reason: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Structured:
     """An op with regions; `passes.differentiate` has one function for it, named here for the reader."""
 
@@ -124,14 +124,14 @@ class ScalarBuilder(Protocol):
         """`number` in the dtype of `like`."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scalar:
     """One scalar in, one scalar out, at each index: fuses into kernels. `emit(s, op, *operands)`."""
 
     emit: Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class View:
     """Moves elements without computing: becomes index arithmetic in a kernel.
 
@@ -142,21 +142,21 @@ class View:
     access: "Callable[[Op, tuple[Any, ...]], tuple[Access, ...]]"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduce:
     """Adds up (or multiplies, or compares) over `axes`. `kind`: sum prod max min any all argmax argmin."""
 
     kind: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Library:
     """A kernel of its own in the code generator (a matrix product, a sort, a scan), by name."""
 
     kernel: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Control:
     """Structured control flow, or an effect (guard, check); the code generator has one function for it."""
 
@@ -169,7 +169,7 @@ Lower = Scalar | View | Reduce | Library | Control
 # ------------------------------------------------------------------ the record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Algebra:
     """Facts that rewriting may use. `identity` is the right identity (x op identity is x, bit for bit)."""
 
@@ -183,7 +183,7 @@ class Algebra:
 PLAIN = Algebra()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpDef:
     """One op, whole.
 

@@ -7,11 +7,12 @@ functions cheap.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from pullback.config import Options
 from pullback.ir.graph import Function, Op, Region, Value, walk
+from pullback.record import record
 
 
 class Tally:
@@ -40,7 +41,7 @@ class Tally:
         return sum(self.counts.values())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Context:
     """What passes are given beside the function: the options, and the tally they report rewrites to."""
 

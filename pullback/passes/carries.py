@@ -1,16 +1,17 @@
 """Loops with less to carry: without carries, rows and operands that nobody reads, or that never change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.ir.graph import Attrs, Function, Op, Region, Value
 from pullback.ir.ops import OPS
 from pullback.passes.base import Context, Rebuild, has_effect, map_regions, use_counts, with_body
 from pullback.passes.dce import sweep
 from pullback.passes.regions import sort_operands, with_fewer_params
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PruneLoops:
     """Makes `scan` and `while` carry, read and stack only what is needed.
 
@@ -66,7 +67,7 @@ def _row_of(operand: Value) -> Op | None:
     return op if op is not None and op.opdef.name == "broadcast" and 0 not in op.attrs["dims"] else None
 
 
-@dataclass
+@record
 class _Plan:
     """What a loop keeps. Operands, and parameters of its regions, are numbered without the run-time count of a scan."""
 

@@ -3,7 +3,6 @@ types again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.errors import UnsupportedError
@@ -22,6 +21,7 @@ from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
 from pullback.passes.tangents import push_region
 from pullback.passes.tapes import is_tape
+from pullback.record import record
 
 MaybeMarked = Marked | None
 
@@ -47,7 +47,7 @@ class Saved(NamedTuple):
     wanted: tuple[bool, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Conditional:
     """The rule of `if`. A branch's residuals share places with those of the other of the same type; where it has
     none, zeros.

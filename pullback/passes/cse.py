@@ -1,11 +1,11 @@
 """Common subexpressions: what is computed twice is computed once."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from pullback.ir.graph import Function, Literal, Op, Region, Value
 from pullback.ir.ops import ALL_OPS
 from pullback.passes.base import Context, Rebuild, map_regions, with_body
+from pullback.record import record
 
 _ORDER_SHOWS = frozenset({"maximum", "minimum", "fmax", "fmin"})  # of 0.0 and -0.0 NumPy gives one by position
 _COMMUTES = frozenset(op.name for op in ALL_OPS if op.algebra.commutative)
@@ -14,7 +14,7 @@ LARGEST_COMPARED = 1 << 16
 """Bytes of a constant up to which its content is compared; larger ones are the same only if they are one array."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EliminateCommon:
     """Replaces an op by an earlier one of the same name, operands and attributes.
 

@@ -1,12 +1,13 @@
 """Dead code: what nothing reads is not computed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.passes.base import Context, Rebuild, has_effect, map_regions, with_body
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EliminateDead:
     """Drops ops whose results are not read, in the function and inside regions.
 

@@ -1,12 +1,11 @@
 """stop_gradient, once the last derivative has been taken."""
 
-from dataclasses import dataclass
-
 from pullback.ir.graph import Function, Region
 from pullback.passes.base import Context, Rebuild, map_regions, with_body
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Detach:
     """Replaces `stop_gradient(x)` by x, inside regions too.
 

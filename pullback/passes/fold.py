@@ -1,6 +1,5 @@
 """Constant folding: ops of constants are evaluated once, at compile time."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from pullback.ir.interpret import evaluate_op
 from pullback.ir.opdef import Array, Scalar
 from pullback.ir.ops import OPS
 from pullback.passes.base import Context, Rebuild, map_regions, with_body
+from pullback.record import record
 
 LARGEST = 1 << 20
 """Bytes of the largest constant that folding may make out of smaller ones."""
@@ -122,7 +122,7 @@ def _evaluated(op: Op, arrays: list[Any]) -> tuple[Array, ...] | None:
         return None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fold:
     """Evaluates ops of constants with the op's own `evaluate`, as the interpreter would.
 

@@ -1,7 +1,6 @@
 """Layout: transposes go into matrix products, and products of one term become elementwise."""
 
 import math
-from dataclasses import dataclass
 
 from pullback.ir.graph import Function, Op, Value
 from pullback.ir.ops.products import free_axes
@@ -9,6 +8,7 @@ from pullback.passes.base import Context, with_body
 from pullback.passes.rules.broadcasts import broadcast_to
 from pullback.passes.rules.record import Rewriter, Rule, case, made_by
 from pullback.passes.simplify import rewrite_region, rules_by_op
+from pullback.record import record
 
 Axes = tuple[int, ...]
 
@@ -145,7 +145,7 @@ LAYOUT: tuple[Rule, ...] = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """Moves transposes into `dot_general`, and turns products that add up nothing into elementwise ones.
 

@@ -1,12 +1,12 @@
 """Loop invariants: what is the same in each turn is computed once, before the loop."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.passes.base import Context, Rebuild, map_regions, with_body
+from pullback.record import record
 
 # Beside elementwise ops and reductions: library ops that cannot fail, so that a loop of no turns may compute them.
 _SAFE = frozenset({"dot_general", "gather", "scatter", "scatter_add", "sort", "update", "argmax", "argmin",
@@ -14,7 +14,7 @@ _SAFE = frozenset({"dot_general", "gather", "scatter", "scatter_add", "sort", "u
 _FREE = frozenset({"constant", "iota"})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HoistInvariants:
     """Moves out of the regions of `scan` and `while` what depends on their constant operands only.
 

@@ -5,7 +5,6 @@ carries and stacks zeros, so what it computes meanwhile is never seen.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,11 +17,12 @@ from pullback.passes.emitter import RuleEmitter
 from pullback.passes.loop_view import LoopView
 from pullback.passes.structured import Flags, Rules
 from pullback.passes.tapes import is_tape, tape_params
+from pullback.record import record
 
 COUNTER = np.dtype(np.int64)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Batched:
     """How a loop is batched.
 

@@ -6,7 +6,6 @@ is computed from them cost their bytes in each turn. What depends on constants o
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from pullback.passes.partition import Partition, extract, partition
 from pullback.passes.region_vjp import RegionVjp, region_vjp
 from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
+from pullback.record import record
 
 MaybeMarked = Marked | None
 COUNTER = tensor_type(np.dtype(np.int64))
@@ -40,7 +40,7 @@ class Source(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopSaved:
     """What the adjoint of a loop needs.
 

@@ -1,7 +1,6 @@
 """`scan` and `while` seen alike, and the flow of activity, marks and wildness round a loop."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from pullback.ir.graph import Op, Region, Value
@@ -10,11 +9,12 @@ from pullback.passes.facts import TAME, WILD, Facts
 from pullback.passes.marks import predict_marks
 from pullback.passes.strong_zeros import KINK, NONE
 from pullback.passes.structured import Flags, Rules
+from pullback.record import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopView:
     """The parts of a loop.
 
@@ -120,7 +120,7 @@ def _either(a: Flags, b: Flags) -> list[bool]:
     return [x or y for x, y in zip(a, b, strict=False)]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopActivity:
     """Which parameters of the body get a cotangent (or carry a tangent), and which of its results."""
 

@@ -1,7 +1,6 @@
 """The rule of `scan` and `while`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
@@ -12,9 +11,10 @@ from pullback.passes.loop_reverse import LoopSaved, augment_loop, pull_loop
 from pullback.passes.loop_view import LoopView, loop_marks, needed_params, reached_params
 from pullback.passes.strong_zeros import NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Loop:
     """The rule of `scan` and `while`. What flows round a loop is found by going round until nothing changes."""
 

@@ -2,9 +2,7 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 
@@ -12,14 +10,18 @@ from pullback.errors import PassError, PullbackError, VerifyError
 from pullback.ir.graph import Function, Op
 from pullback.ir.text import print_function
 from pullback.ir.verify import verify
+from pullback.lazy import LazyModule
 from pullback.passes.base import Context, Pass, count_ops, difference
 from pullback.passes.numbers import NumbersError, check_numbers
+from pullback.record import record
+
+tempfile = LazyModule("tempfile")  # which loads five compression libraries
 
 Watch = Callable[[str, Function, Function], None]
 """Told of each pass that ran: its name, the function before, the function after."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Ran:
     """One pass that ran. `rewrites` counts by rule or kind; `ops` are those before and after."""
 

@@ -1,5 +1,7 @@
 """Whether two functions compute the same numbers: both interpreted on sample data (``PULLBACK=check=numbers``)."""
 
+from __future__ import annotations  # their names would load numpy.random
+
 import zlib
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,6 @@
 """The rewriting engine, and the pass that drives the rule tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from pullback.passes.base import Context, Rebuild, map_regions, use_counts, with
 from pullback.passes.fold import broadcast_ops, constant_ops, folded
 from pullback.passes.rules import ALL_RULES
 from pullback.passes.rules.record import Number, Rule
+from pullback.record import record
 
 DEEPEST = 32
 """How deep rules may rewrite what rules emit. It bounds the stack, and any loop of rules."""
@@ -142,7 +142,7 @@ def rewrite_region(region: Region, table: Table, ctx: Context) -> Region:
     return _Walk(table, ctx, use_counts(region)).walk(region)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Simplify:
     """Applies the rewrite rules of `passes.rules`: the exact ones, and the `fast` ones if that option is set.
 

@@ -5,6 +5,8 @@ sums, products of matrices) off by a few roundings. What comes out is how far ap
 element by element; where no op rounds, it is nothing.
 """
 
+from __future__ import annotations  # their names would load numpy.random
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

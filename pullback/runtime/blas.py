@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+
+from pullback.record import record
 
 _SPELLINGS = (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", ""))
 """Prefixes and suffixes, the likeliest first. A suffix of 64 means 64-bit integers."""
@@ -20,7 +21,7 @@ _SPELLINGS = (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", ""))
 _PROBE = "cblas_dgemm"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Blas:
     """Where the routines are.
 

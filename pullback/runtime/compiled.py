@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 from pullback.codegen.object import CompiledObject
 from pullback.errors import ShapeError, TypeRuleError
 from pullback.ir.types import TensorType, tensor_type
+from pullback.record import record
 from pullback.runtime.convert import Array, MisfitError, build_result, canonical, read_arguments
 from pullback.runtime.watch import Watch
 
@@ -28,7 +29,7 @@ class Loaded(Protocol):
         """Where an exported symbol is."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Miss:
     """Why compiled code returned no result.
 
@@ -42,7 +43,7 @@ class Miss:
     status: int
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Compiled:
     """One compiled signature, loaded.
 

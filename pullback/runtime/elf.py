@@ -16,9 +16,10 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.errors import CodegenError
+from pullback.record import record
 from pullback.runtime.capi import hold_forever, process_address
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -42,7 +43,7 @@ class UnlinkableError(CodegenError):
     """The object has something that this linker does not know."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Section:
     name: str
     kind: int
@@ -55,14 +56,14 @@ class _Section:
     place: int = 0
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Symbol:
     name: str
     section: int
     value: int
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Image:
     """The mapping while it is filled, and the tables that grow meanwhile."""
 

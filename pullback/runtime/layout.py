@@ -12,17 +12,17 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.codegen.object import Layout
 from pullback.ir.types import DTYPE_NAMES
+from pullback.record import record
 from pullback.runtime.capi import array_type_address, peek, scalar_allocator
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LayoutReport:
     """What was found.
 
@@ -69,7 +69,7 @@ def _abi_name() -> str:
 def _unfit_build() -> str:
     if sys.implementation.name != "cpython":
         return f"the interpreter is {sys.implementation.name}, not CPython"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "t" in getattr(sys, "abiflags", "") or (sys.platform == "win32" and sysconfig.get_config_var("Py_GIL_DISABLED")):
         return "the interpreter is free-threaded"
     if hasattr(sys, "gettotalrefcount"):
         return "the interpreter is a debug build"

@@ -263,7 +263,8 @@ def _facts() -> Iterator[bool]:
     thing, slotted = _Sample(), _Slotted()
     holed: dict[Any, Any] = {"a": 1.5, "b": [2], "c": 3}
     del holed["a"]
-    spaces: tuple[dict[Any, Any], ...] = (holed, {1: 2.5, "x": [3]}, dict.fromkeys(map(str, range(300)), 0.5))
+    spaces: tuple[dict[Any, Any], ...] = (holed, {1: 2.5, "x": [3]})
+    wide: dict[Any, Any] = dict.fromkeys(range(300), 0.5)
     cell = (lambda: thing).__closure__[0]  # type: ignore[index]
     functions: tuple[Any, ...] = (_with_defaults, can_watch.__wrapped__)
     slots: tuple[Any, ...] = (vars(_Slotted)["first"], vars(_Slotted)["second"])
@@ -272,7 +273,8 @@ def _facts() -> Iterator[bool]:
     yield all(words.function(function) for function in functions)
     yield all(words.items(space) for space in spaces)
     yield all(words.slot(slotted, slot) for slot in slots)
-    for owner in (thing, _Sample, sys.modules[__name__]):
+    yield words.item(wide, 0) and words.item(wide, 299)
+    for owner, name in ((thing, "second"), (_Sample, "attribute"), (sys.modules[__name__], "_Sample")):
         own = words.space(owner)
-        yield own is not None and all(words.item(own, key) for key in own)
+        yield own is not None and words.item(own, name)
     yield all(expected == peek(at, ctypes.c_uint64) & mask for at, (mask, expected) in words.rows.items())

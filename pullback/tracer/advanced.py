@@ -1,7 +1,6 @@
 """Index arrays: reading gathers, writing scatters, both along one axis into which the indexed axes are folded."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from pullback.errors import ShapeError
 from pullback.ir.graph import Value
 from pullback.ir.types import I64, DType, Shape
+from pullback.record import record
 from pullback.tracer.index import Advanced, Parsed, wrapped_index
 from pullback.tracer.layout import Strides
 from pullback.tracer.operands import broadcast
@@ -16,7 +16,7 @@ from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, shape_of
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Folded:
     """Indexed axes folded into one.
 
@@ -106,7 +106,7 @@ def scatter(trace: Trace, content: Content, plan: Folded, new: Content, op: str 
     return transpose_content(trace, back, tuple(int(k) for k in np.argsort(plan.perm)))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Picked:
     """A step of a view: traced integer indices, whose axes disappear. NumPy gives a view there, and so it is here."""
 

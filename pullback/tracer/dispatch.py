@@ -1,7 +1,6 @@
 """Where NumPy's protocols arrive: ufuncs and their methods, functions, operators, subscripts, a few methods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from pullback.errors import ArgumentError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES
+from pullback.record import record
 from pullback.tracer import subscript, ufuncs
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
 from pullback.tracer.cell import check_alive, read
@@ -22,7 +22,7 @@ from pullback.tracer.trace import Trace, active, current
 KNOWN = (TracedValue, Selection, np.ndarray, np.generic, *PYTHON_NUMBERS, list, tuple, range, type(None), str)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Entry:
     """How one NumPy function is traced.
 
@@ -35,14 +35,14 @@ class Entry:
     constants: bool = True
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Refused:
     """Why a NumPy function is not followed, and what to write instead."""
 
     reason: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tables:
     """NumPy's functions, ufuncs and the methods of ufuncs, by object (or, for other libraries' ufuncs, by name)."""
 
@@ -52,7 +52,7 @@ class Tables:
     ufunc_methods: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dispatch:
     """Answers for the arrays of a trace."""
 

@@ -1,7 +1,7 @@
 """`trace`: run a Python function on traced arguments and return its program; `inline`: put a program into a trace."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
@@ -11,6 +11,7 @@ from pullback.errors import ArgumentError, PullbackError
 from pullback.ir.graph import Attrs, Function, Location, Op, Region, Value
 from pullback.ir.interpret import interpret
 from pullback.ir.types import DTYPE_NAMES, tensor_type
+from pullback.record import record
 from pullback.tracer.arguments import Spec, Static, describe
 from pullback.tracer.array import PythonType, TracedArray, TracedScalar, TracedValue, new_array, new_scalar
 from pullback.tracer.cell import Cell, content_in, read
@@ -65,7 +66,7 @@ class Extra(NamedTuple):
         return isinstance(self.source, TracedValue)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Traced:
     """A traced function.
 
@@ -99,6 +100,7 @@ def trace(
     *,
     names: Sequence[str] = (),
     ties: str = "equal",
+    patch: bool = True,
 ) -> Traced:
     """Run `fn` once on traced arguments.
 
@@ -111,6 +113,7 @@ def trace(
         traces for types alone, and a branch is an error
     names : name hints of the leaves
     ties : how reduce-max and -min share a gradient among equal elements: `equal`, `all`, `first`
+    patch : let NumPy's creation functions give traceable arrays meanwhile
 
     Raises
     ------
@@ -119,7 +122,8 @@ def trace(
     environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties)
     state.reachable.update([id(array) for _, array in environment.arrays])
-    with running(state), PATCHER.active(environment.namespaces), environment.no_randomness(state):
+    patched = PATCHER.active(environment.namespaces) if patch else nullcontext()
+    with running(state), patched, environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
         result = _called(PATCHER.traced(fn), args, kwargs)

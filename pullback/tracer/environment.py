@@ -5,22 +5,22 @@ only right while they stay the same. Arrays are read anew at each call (as extra
 out of one; then their contents must stay the same too.
 """
 
-import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pullback.errors import UnsupportedError
+from pullback.record import record
 from pullback.tracer.outside import Attributes, Container, Content, Definition, Fact, Name
 from pullback.tracer.reach import Reach
 from pullback.tracer.trace import Trace
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Environment:
     """What a function can see.
 
@@ -92,7 +92,9 @@ class Environment:
                 )
 
     def _random_states(self) -> list[tuple[str, Any]]:
-        found: list[tuple[str, Any]] = [("Python's random module", random.getstate())]
+        found: list[tuple[str, Any]] = []
+        if "random" in sys.modules:
+            found.append(("Python's random module", sys.modules["random"].getstate()))
         if "numpy.random" in sys.modules:
             found.append(("np.random", np.random.mtrand._rand._bit_generator.state))
             for number, generator in enumerate(self.generators):

@@ -1,6 +1,5 @@
 """Reading a subscript: NumPy's index grammar, turned into a strided view and at most a set of index arrays."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from pullback.errors import IndexRangeError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import Shape
+from pullback.record import record
 from pullback.tracer.array import TracedScalar, TracedValue
 from pullback.tracer.cell import content_in
 from pullback.tracer.convert import decide_array
@@ -17,7 +17,7 @@ from pullback.tracer.steps import Strided
 from pullback.tracer.trace import Array, Content, Trace, dtype_of, shape_of
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Advanced:
     """An index array for one axis of the view that the basic part makes."""
 
@@ -25,7 +25,7 @@ class Advanced:
     index: Content
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parsed:
     """A whole subscript.
 

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType, MemberDescriptorType
 from typing import Any, Protocol
 
 import numpy as np
+
+from pullback.record import record
 
 MISSING = object()
 
@@ -20,7 +22,7 @@ class Fact(Protocol):
     def is_same(self) -> bool: ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Name:
     """A name bound outside the function: in a namespace (a dict) or a closure cell.
 
@@ -46,7 +48,7 @@ class Name:
             return MISSING
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Definition:
     """A Python function seen through a name: its code and defaults, which a reload or an assignment may exchange."""
 
@@ -66,7 +68,7 @@ def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Container:
     """A list, dict or set seen through a name, with the parts it had."""
 
@@ -79,7 +81,7 @@ class Container:
         return len(now) == len(self.parts) and all(map(is_equal, now, self.parts))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Attributes:
     """Attributes of an object, class or module seen through a name: those that the function's code mentions.
 
@@ -104,7 +106,7 @@ class Attributes:
         return replace(self, names=tuple([n for n, _ in kept]), values=tuple([v for _, v in kept]))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Content:
     """An array out of which a number was taken, with its elements at the time."""
 
@@ -156,7 +158,7 @@ def is_equal(x: Any, y: Any) -> bool:
     if type(x) is not type(y):
         return False
     if isinstance(x, np.generic):
-        return x.dtype == y.dtype and x.tobytes() == y.tobytes()
+        return bool(x.dtype == y.dtype) and x.tobytes() == y.tobytes()
     if isinstance(x, float):
         return bool(x == y) and math.copysign(1.0, x) == math.copysign(1.0, y)
     return isinstance(x, int | str | bytes) and bool(x == y)

@@ -92,6 +92,10 @@ class Patcher:
                     for owner, name, original, _ in self._originals:
                         setattr(owner, name, original)
 
+    def replacement(self, original: Any) -> Any:
+        """What is put in the place of `original`, or `original` itself."""
+        return self._by_id.get(id(original), original)
+
     def traced(self, fn: Any) -> Any:
         """What stands for `fn` inside a trace, where it is one of the replaced functions itself."""
         return getattr(self._by_id.get(id(fn)), "traced", fn)

@@ -5,7 +5,6 @@ costs, and a write touches the written part only. Reading or writing emits ops; 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 from pullback.ir.graph import Literal, Value
 from pullback.ir.index import strides_of
 from pullback.ir.types import I64, DType, Shape, real_dtype
+from pullback.record import record
 from pullback.tracer.layout import Strides, reshaped_strides
 from pullback.tracer.trace import Array, Content, Trace, shape_of
 
@@ -144,7 +144,7 @@ class Strided(NamedTuple):
 Attributes = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """How a strided view is read (slice the `box`, then `forward`) and written (`inverse`, then update the `box`)."""
 
@@ -333,7 +333,7 @@ class Part(NamedTuple):
         return tuple([2 * s for s in base])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Gathered:
     """Elements at fixed places of the flattened base: overlapping windows and free strides.
 

@@ -7,7 +7,7 @@ Ops on constants alone are evaluated at once and emit nothing.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from pullback.ir.builder import Builder
 from pullback.ir.graph import NO_ATTRS, Attrs, Literal, Location, Op, Region, Value
 from pullback.ir.ops import OPS
 from pullback.ir.types import DType, Shape, TensorType, tensor_type
+from pullback.record import record
 from pullback.tracer.location import Locator, describe
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +33,7 @@ PREDICATES = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Guard:
     """A Python decision that the traced path rests on: `value` was `expected`.
 
@@ -104,7 +105,7 @@ def no_regions(region: Region, args: Sequence[Array]) -> tuple[Array, ...]:
     raise AssertionError("an op with regions is not evaluated while tracing constants")
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Trace:
     """One function being traced.
 

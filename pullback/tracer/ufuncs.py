@@ -1,7 +1,6 @@
 """Calling a ufunc on traced operands: types, casts, broadcasts, the op, then `where=` and `out=`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy import asarray as plain_array  # while a trace runs, np.asarray is a 
 from pullback.errors import ConcretizationError, TypeRuleError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DType, Shape
+from pullback.record import record
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
 from pullback.tracer.cell import element_strides, read, write
 from pullback.tracer.dtypes import python_result, ufunc_types
@@ -22,7 +22,7 @@ ORDERS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="
 COMPARISONS = frozenset({"equal", "not_equal", *ORDERS})
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Call:
     """One elementwise call as its rule sees it.
 

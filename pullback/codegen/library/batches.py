@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pullback.codegen.kernel import CHUNK_NS, SHARED_FROM_NS, chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Frame, Program, aligned
 from pullback.ir.graph import Op
 from pullback.ir.types import TensorType
+from pullback.record import record
 
 MAX_CHUNKS = 16
 """Each chunk of a shared batch has scratch memory of its own, so there are not many."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Work:
     """What is done to each member of a batch.
 
@@ -41,7 +41,7 @@ class Work:
 Member = Callable[[Program, FunctionBuilder, Sequence[V], V], V | None]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Batch:
     """A batch: how many members, the bytes between them in each buffer, and how many chunks they are cut into."""
 
@@ -54,7 +54,7 @@ class _Batch:
         return -(-self.count // self.chunks)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Site:
     """Where a batch is done: the types and addresses of the operands and results of an op, as far as the routine is
     concerned (the op's own may be narrower), and of what all members read."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype
@@ -28,6 +28,7 @@ from pullback.ir.index import Affine, axis_index, flatten_index, strides_of
 from pullback.ir.kernel import Load, Store
 from pullback.ir.ops import OPS
 from pullback.ir.types import Shape, TensorType, tensor_type
+from pullback.record import record
 
 Axes = tuple[int, ...]
 
@@ -123,7 +124,7 @@ def _wants_matrices(op: Op) -> bool:
 # ------------------------------------------------------------------ axes folded into matrices
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Strides:
     """An operand as a batch of matrices: distances, in elements, along batch axes, rows and columns."""
 
@@ -132,7 +133,7 @@ class Strides:
     column: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Side:
     """One operand, and its axes in groups: of the batch, of the matrix's rows and of its columns."""
 
@@ -195,7 +196,7 @@ def _copy_side(frame: Frame, side: Side, source: V, target: V) -> None:
 # ------------------------------------------------------------------ which way
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Way:
     """By generated tiles, or by a BLAS with integers of so many bytes."""
 
@@ -234,7 +235,7 @@ def _shapes(sides: tuple[Side, Side]) -> Matrices:
 # ------------------------------------------------------------------ running
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Product:
     """out[b] = x[b] @ y[b], over all indices b of `shape`; `x` and `y` are the distances along its axes."""
 

@@ -8,7 +8,9 @@ from collections.abc import MutableMapping, Sequence
 from pullback.codegen.llvm import FunctionBuilder, Module, V
 from pullback.codegen.math.kit import name_of
 from pullback.codegen.math.table import MATH
-from pullback.codegen.math.trig import sin_cos
+from pullback.lazy import LazyModule
+
+trig = LazyModule("pullback.codegen.math.trig")
 
 INLINE_UP_TO = 3  # a call costs 5 %, each further inlined copy one to three milliseconds of compiling
 
@@ -55,7 +57,7 @@ class MathCalls:
             function, pair = name_of("sin_cos", x.type), f"{{ {x.type}, {x.type} }}"
             if function not in self._module.functions:
                 inner = self._begin(function, pair, [x])
-                inner.ret_struct(*sin_cos(inner, *inner.params))
+                inner.ret_struct(*trig.sin_cos(inner, *inner.params))
             self._uses[function] += 1
             both = b.call(pair, function, [x])
             for index, which in enumerate(("sin", "cos")):

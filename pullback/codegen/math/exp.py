@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math.kit import (
@@ -20,11 +18,12 @@ from pullback.codegen.math.kit import (
     round_to_exponent,
     scale_by,
 )
+from pullback.record import record
 
 LOG2E = 1.4426950408889634
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Limits:
     """Constants of one format.
 
@@ -89,7 +88,7 @@ def exp_of_reduced(b: FunctionBuilder, r: V, lo: V | None) -> V:
     return b.fadd(one_and_r.hi, b.fma(b.fmul(r, r), polynomial(b, r, c.EXP_TAIL), rest))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduced:
     """x = n log(2) + r: everything that exp(x) - 1 and its relatives are made of.
 

@@ -5,8 +5,6 @@ With x = n log(2) + r: sinh(x) = S(n) cosh(r) + C(n) sinh(r), where S and C are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math import pieces
@@ -34,9 +32,10 @@ from pullback.codegen.math.kit import (
     two_sum,
 )
 from pullback.codegen.math.log import log_of_pair
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Halves:
     """What sinh and cosh of x = n log(2) + r are made of; everything is divided by 2**n, and x >= 0.
 

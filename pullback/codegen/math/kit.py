@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from sys import byteorder
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from pullback.codegen.llvm import (
 )
 from pullback.codegen.math.coefficients import Coefficients
 from pullback.codegen.math.pieces import Rows
+from pullback.record import record
 
 # Shorter polynomials are not split into even and odd powers.
 SHORTEST_TO_SPLIT = 7
@@ -32,7 +32,7 @@ SHORTEST_TO_SPLIT = 7
 INF, NAN = float("inf"), float("nan")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Format:
     """A binary float format.
 

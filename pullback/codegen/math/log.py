@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen.llvm import FunctionBuilder, V
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math.kit import (
@@ -24,6 +22,7 @@ from pullback.codegen.math.kit import (
     two_product,
     two_sum,
 )
+from pullback.record import record
 
 SQRT_HALF = 0.7071067811865476
 
@@ -34,7 +33,7 @@ LN2 = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """x = 2**k m. `raw` is the integer that holds k plus the bias."""
 
@@ -189,7 +188,7 @@ def log10(b: FunctionBuilder, x: V) -> V:
     return log_in_base(b, x, TEN)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Base:
     """Constants of a logarithm: 1 / log(base), and log(2) / log(base) with a short first part, as sums of two."""
 

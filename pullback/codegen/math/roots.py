@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen.llvm import FunctionBuilder, V, const, with_element
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math.kit import (
@@ -18,6 +16,7 @@ from pullback.codegen.math.kit import (
     to_bits,
     two_product,
 )
+from pullback.record import record
 
 
 def cbrt(b: FunctionBuilder, x: V) -> V:
@@ -52,7 +51,7 @@ def cbrt_of_reduced(b: FunctionBuilder, m: V) -> V:
     return b.fma(lost, b.fmul(square, 1.0 / 3.0), root)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Span:
     """Exponents of numbers that can be squared, and by how much to scale others."""
 

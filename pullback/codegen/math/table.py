@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.math import arc, erf, exp, gamma, hyperbolic, log, logsum, modulo, pow, roots, trig
+from pullback.lazy import LazyModule
+from pullback.record import record
 
 Emitter = Callable[..., V]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MathFunction:
     """A math function.
 
@@ -20,7 +20,7 @@ class MathFunction:
     ----------
     name : NumPy's or SciPy's
     arity : number of arguments
-    emit : `emit(b, *args)` places it inline; any width, float32 and float64
+    place : module of this folder, and function in it, that emits it
     ulp : bound of the error in units in the last place, for float64 and float32, checked by tests against mpmath; of
         the result, but of the terms where those may cancel: lgamma, digamma and polygamma below zero, logaddexp
     numpy : the function whose special values it has, as `module.name`
@@ -28,46 +28,57 @@ class MathFunction:
 
     name: str
     arity: int
-    emit: Emitter
+    place: str
     ulp: tuple[float, float]
     numpy: str
 
+    @property
+    def emit(self) -> Emitter:
+        """`emit(b, *args)` places it inline; any width, float32 and float64."""
+        module, _, function = self.place.partition(".")
+        found: Emitter = getattr(_MODULES[module], function)
+        return found
+
+
+_NAMES = ("arc", "erf", "exp", "gamma", "hyperbolic", "log", "logsum", "modulo", "pow", "roots", "trig")
+_MODULES = {name: LazyModule(f"pullback.codegen.math.{name}") for name in _NAMES}
+"""Imported when first used: few programs use more than two of them."""
 
 FUNCTIONS = (
-    MathFunction("exp", 1, exp.exp, (1.0, 1.0), "numpy.exp"),
-    MathFunction("exp2", 1, exp.exp2, (1.0, 1.0), "numpy.exp2"),
-    MathFunction("expm1", 1, exp.expm1, (1.0, 1.0), "numpy.expm1"),
-    MathFunction("log", 1, log.log, (1.0, 1.0), "numpy.log"),
-    MathFunction("log1p", 1, log.log1p, (1.0, 1.0), "numpy.log1p"),
-    MathFunction("tanh", 1, hyperbolic.tanh, (1.0, 1.0), "numpy.tanh"),
-    MathFunction("sin", 1, trig.sin, (1.0, 1.0), "numpy.sin"),
-    MathFunction("cos", 1, trig.cos, (1.0, 1.0), "numpy.cos"),
-    MathFunction("tan", 1, trig.tan, (1.0, 1.0), "numpy.tan"),
-    MathFunction("log2", 1, log.log2, (1.0, 1.0), "numpy.log2"),
-    MathFunction("log10", 1, log.log10, (1.0, 1.0), "numpy.log10"),
-    MathFunction("pow", 2, pow.pow, (1.0, 1.0), "numpy.power"),
-    MathFunction("cbrt", 1, roots.cbrt, (1.0, 1.0), "numpy.cbrt"),
-    MathFunction("hypot", 2, roots.hypot, (1.0, 1.0), "numpy.hypot"),
-    MathFunction("sinh", 1, hyperbolic.sinh, (1.0, 1.0), "numpy.sinh"),
-    MathFunction("cosh", 1, hyperbolic.cosh, (1.0, 1.0), "numpy.cosh"),
-    MathFunction("arcsinh", 1, hyperbolic.arcsinh, (1.1, 1.1), "numpy.arcsinh"),
-    MathFunction("arccosh", 1, hyperbolic.arccosh, (1.1, 1.1), "numpy.arccosh"),
-    MathFunction("arctanh", 1, hyperbolic.arctanh, (1.1, 1.1), "numpy.arctanh"),
-    MathFunction("arcsin", 1, arc.arcsin, (1.0, 1.0), "numpy.arcsin"),
-    MathFunction("arccos", 1, arc.arccos, (1.0, 1.0), "numpy.arccos"),
-    MathFunction("arctan", 1, arc.arctan, (1.0, 1.0), "numpy.arctan"),
-    MathFunction("arctan2", 2, arc.arctan2, (1.0, 1.0), "numpy.arctan2"),
-    MathFunction("fmod", 2, modulo.fmod, (0.0, 0.0), "numpy.fmod"),
-    MathFunction("mod", 2, modulo.remainder, (0.5, 0.5), "numpy.remainder"),
-    MathFunction("floor_divide", 2, modulo.floor_divide, (1.0, 1.0), "numpy.floor_divide"),
-    MathFunction("nextafter", 2, modulo.nextafter, (0.0, 0.0), "numpy.nextafter"),
-    MathFunction("erf", 1, erf.erf, (1.0, 1.0), "scipy.special.erf"),
-    MathFunction("erfc", 1, erf.erfc, (1.0, 1.0), "scipy.special.erfc"),
-    MathFunction("lgamma", 1, gamma.lgamma, (1.0, 1.0), "scipy.special.gammaln"),
-    MathFunction("digamma", 1, gamma.digamma, (1.0, 1.0), "scipy.special.psi"),
-    MathFunction("polygamma", 1, gamma.polygamma, (1.0, 1.0), "scipy.special.polygamma"),
-    MathFunction("logaddexp", 2, logsum.logaddexp, (2.0, 2.0), "numpy.logaddexp"),
-    MathFunction("logaddexp2", 2, logsum.logaddexp2, (2.0, 2.0), "numpy.logaddexp2"),
+    MathFunction("exp", 1, "exp.exp", (1.0, 1.0), "numpy.exp"),
+    MathFunction("exp2", 1, "exp.exp2", (1.0, 1.0), "numpy.exp2"),
+    MathFunction("expm1", 1, "exp.expm1", (1.0, 1.0), "numpy.expm1"),
+    MathFunction("log", 1, "log.log", (1.0, 1.0), "numpy.log"),
+    MathFunction("log1p", 1, "log.log1p", (1.0, 1.0), "numpy.log1p"),
+    MathFunction("tanh", 1, "hyperbolic.tanh", (1.0, 1.0), "numpy.tanh"),
+    MathFunction("sin", 1, "trig.sin", (1.0, 1.0), "numpy.sin"),
+    MathFunction("cos", 1, "trig.cos", (1.0, 1.0), "numpy.cos"),
+    MathFunction("tan", 1, "trig.tan", (1.0, 1.0), "numpy.tan"),
+    MathFunction("log2", 1, "log.log2", (1.0, 1.0), "numpy.log2"),
+    MathFunction("log10", 1, "log.log10", (1.0, 1.0), "numpy.log10"),
+    MathFunction("pow", 2, "pow.pow", (1.0, 1.0), "numpy.power"),
+    MathFunction("cbrt", 1, "roots.cbrt", (1.0, 1.0), "numpy.cbrt"),
+    MathFunction("hypot", 2, "roots.hypot", (1.0, 1.0), "numpy.hypot"),
+    MathFunction("sinh", 1, "hyperbolic.sinh", (1.0, 1.0), "numpy.sinh"),
+    MathFunction("cosh", 1, "hyperbolic.cosh", (1.0, 1.0), "numpy.cosh"),
+    MathFunction("arcsinh", 1, "hyperbolic.arcsinh", (1.1, 1.1), "numpy.arcsinh"),
+    MathFunction("arccosh", 1, "hyperbolic.arccosh", (1.1, 1.1), "numpy.arccosh"),
+    MathFunction("arctanh", 1, "hyperbolic.arctanh", (1.1, 1.1), "numpy.arctanh"),
+    MathFunction("arcsin", 1, "arc.arcsin", (1.0, 1.0), "numpy.arcsin"),
+    MathFunction("arccos", 1, "arc.arccos", (1.0, 1.0), "numpy.arccos"),
+    MathFunction("arctan", 1, "arc.arctan", (1.0, 1.0), "numpy.arctan"),
+    MathFunction("arctan2", 2, "arc.arctan2", (1.0, 1.0), "numpy.arctan2"),
+    MathFunction("fmod", 2, "modulo.fmod", (0.0, 0.0), "numpy.fmod"),
+    MathFunction("mod", 2, "modulo.remainder", (0.5, 0.5), "numpy.remainder"),
+    MathFunction("floor_divide", 2, "modulo.floor_divide", (1.0, 1.0), "numpy.floor_divide"),
+    MathFunction("nextafter", 2, "modulo.nextafter", (0.0, 0.0), "numpy.nextafter"),
+    MathFunction("erf", 1, "erf.erf", (1.0, 1.0), "scipy.special.erf"),
+    MathFunction("erfc", 1, "erf.erfc", (1.0, 1.0), "scipy.special.erfc"),
+    MathFunction("lgamma", 1, "gamma.lgamma", (1.0, 1.0), "scipy.special.gammaln"),
+    MathFunction("digamma", 1, "gamma.digamma", (1.0, 1.0), "scipy.special.psi"),
+    MathFunction("polygamma", 1, "gamma.polygamma", (1.0, 1.0), "scipy.special.polygamma"),
+    MathFunction("logaddexp", 2, "logsum.logaddexp", (2.0, 2.0), "numpy.logaddexp"),
+    MathFunction("logaddexp2", 2, "logsum.logaddexp2", (2.0, 2.0), "numpy.logaddexp2"),
 )
 
 MATH: Mapping[str, MathFunction] = MappingProxyType({function.name: function for function in FUNCTIONS})

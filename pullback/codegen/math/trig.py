@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.codegen.llvm import FunctionBuilder, V, element_of
@@ -22,11 +21,12 @@ from pullback.codegen.math.kit import (
     to_bits,
 )
 from pullback.codegen.math.trig_large import reduce_large
+from pullback.record import record
 
 TWO_OVER_PI = 0.6366197723675814
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reduction:
     """pi/2 as a sum of three, each rounded to the format, and the largest |x| for which that is enough."""
 

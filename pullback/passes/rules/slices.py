@@ -6,16 +6,17 @@ lets unrolled loops work on single values.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pullback.ir.graph import Op, Value
 from pullback.ir.ops.views import inverse_permutation
 from pullback.ir.types import Shape
 from pullback.passes.rules.record import Rewriter, Rule, case, made_by
+from pullback.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Line:
     """What a slice takes along one axis: `count` elements from `first` on, `step` apart."""
 
