@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from pullback.codegen.object import Layout
 
-DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged")
+DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict")
 DISPATCH_SYMBOLS = (
     "Py_IncRef",
     "Py_DecRef",
@@ -27,6 +27,7 @@ DISPATCH_SYMBOLS = (
     "PyMethod_New",
     "_Py_NoneStruct",
     "memcmp",
+    "memcpy",
     "pb_miss_name",
 )
 
@@ -48,6 +49,7 @@ declare ptr @PyErr_NoMemory()
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
 declare ptr @PyMethod_New(ptr, ptr)
 declare i32 @memcmp(ptr, ptr, i64)
+declare ptr @memcpy(ptr, ptr, i64)
 @_Py_NoneStruct = external global i8
 @pb_miss_name = external global i8
 
@@ -242,6 +244,58 @@ same:
   ret i32 1
 other:
   ret i32 0
+}
+
+; A dictionary's table as it is in one moment, that is, without letting go of the interpreter's lock: the addresses of
+; keys and of values kept apart, the shape of the table, the number of entries, the entries, the values kept apart.
+; Returns how many words these are; they are in the buffer if it has so many.
+define i64 @pb_copy_dict(ptr %dict, i64 %values.offset, ptr %buffer, i64 %capacity) nounwind {
+entry:
+  %keys.at = getelementptr i8, ptr %dict, i64 32
+  %keys = load ptr, ptr %keys.at
+  %values.at = getelementptr i8, ptr %dict, i64 40
+  %values = load ptr, ptr %values.at
+  %shape.at = getelementptr i8, ptr %keys, i64 8
+  %shape.word = load i32, ptr %shape.at
+  %shape = zext i32 %shape.word to i64
+  %count.at = getelementptr i8, ptr %keys, i64 24
+  %count = load i64, ptr %count.at
+  %kind.high = lshr i64 %shape, 16
+  %kind = and i64 %kind.high, 255
+  %general = icmp eq i64 %kind, 0
+  %size = select i1 %general, i64 3, i64 2
+  %entries = mul i64 %count, %size
+  %split = icmp ne ptr %values, null
+  %apart = select i1 %split, i64 %count, i64 0
+  %both = add i64 %entries, %apart
+  %needed = add i64 %both, 4
+  %fits = icmp ule i64 %needed, %capacity
+  br i1 %fits, label %copy, label %end
+copy:
+  store ptr %keys, ptr %buffer
+  %to.values = getelementptr i64, ptr %buffer, i64 1
+  store ptr %values, ptr %to.values
+  %to.shape = getelementptr i64, ptr %buffer, i64 2
+  store i64 %shape, ptr %to.shape
+  %to.count = getelementptr i64, ptr %buffer, i64 3
+  store i64 %count, ptr %to.count
+  %log.high = lshr i64 %shape, 8
+  %log = and i64 %log.high, 255
+  %index.bytes = shl i64 1, %log
+  %first.offset = add i64 %index.bytes, 32
+  %first = getelementptr i8, ptr %keys, i64 %first.offset
+  %to.entries = getelementptr i64, ptr %buffer, i64 4
+  %entry.bytes = shl i64 %entries, 3
+  %done = call ptr @memcpy(ptr %to.entries, ptr %first, i64 %entry.bytes)
+  br i1 %split, label %copy.values, label %end
+copy.values:
+  %own = getelementptr i8, ptr %values, i64 %values.offset
+  %to.own = getelementptr i64, ptr %to.entries, i64 %entries
+  %own.bytes = shl i64 %apart, 3
+  %done.too = call ptr @memcpy(ptr %to.own, ptr %own, i64 %own.bytes)
+  br label %end
+end:
+  ret i64 %needed
 }
 
 ; stands in for pb_parallel_for where there are no threads

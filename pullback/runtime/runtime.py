@@ -24,7 +24,7 @@ from pullback.runtime.function import SPECIALISATION_LIMIT, Dispatch, NativeFunc
 from pullback.runtime.layout import LayoutReport, find_layout
 from pullback.runtime.native import is_native, native_type
 from pullback.runtime.once import Once
-from pullback.runtime.watch import Watch, Words, can_watch
+from pullback.runtime.watch import CopyDict, Watch, Words, can_watch
 
 F = TypeVar("F", bound=NativeFunction)
 
@@ -32,7 +32,7 @@ KEPT_BYTES = 256 << 20
 """Default bound on the memory of dropped large results and arenas that is kept for the next ones."""
 
 _PART_OF = {
-    **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged"), "dispatch"),
+    **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict"), "dispatch"),
     **dict.fromkeys(("pb_take", "pb_give", "pb_new_large_array", "pb_blocks_configure", "pb_blocks_held"), "blocks"),
     **dict.fromkeys(("pb_parallel_for", "pb_thread_count", "pb_pool_workers"), "threads"),
 }
@@ -179,12 +179,21 @@ class Runtime:
     def watch(self, fill: Callable[[Words], bool]) -> Watch | None:
         """A table of the words that `fill` names; None where native code cannot tell, or `fill` says that they are not
         everything."""
-        if self.layout is None or not can_watch():
+        watching = self._watching
+        if self.layout is None or watching is None:
             return None
-        watch = Watch(
-            fill, ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.symbol("pb_unchanged")), self.layout
-        )
+        watch = Watch(fill, *watching, self.layout)
         return watch if watch.is_complete else None
+
+    @cached_property
+    def _watching(self) -> tuple[Callable[[int], int], CopyDict] | None:
+        """The native functions of a `Watch`; None where the interpreter is not laid out as it expects."""
+        if self.layout is None:
+            return None
+        unchanged = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.symbol("pb_unchanged"))
+        types = (ctypes.c_int64, ctypes.py_object, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        copy_dict = ctypes.PYFUNCTYPE(*types)(self.symbol("pb_copy_dict"))
+        return (unchanged, copy_dict) if can_watch(unchanged, copy_dict, self.layout) else None
 
     def _make_invoker(self, compiled: Compiled) -> Callable[..., Any]:
         def missed(_function: NativeFunction, args: Any, _kwargs: Any, miss: Miss | None, /) -> Miss:
