@@ -105,6 +105,7 @@ class Options:
         True, "on|off", _flag,
         "while tracing, let np.zeros and its kin make traceable arrays; off: use pullback.numpy",
     )
+    roll: bool = _option(True, "on|off", _flag, "make loops of the turns that long Python loops leave in a trace")
     paths: int = _option(64, "N", _count(1), "Python paths through one function that are compiled for each signature")
     ties: str = _option(
         "equal", "equal|all|first", _one_of("equal", "all", "first"),

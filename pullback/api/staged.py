@@ -7,6 +7,7 @@ from typing import Any
 from pullback.api.call import Call, leaf_names
 from pullback.api.settings import current_options
 from pullback.ir.graph import Function
+from pullback.passes.roll import roll
 from pullback.record import record
 from pullback.tracer.arguments import Spec
 from pullback.tracer.entry import Extra, Output, Traced, trace
@@ -71,9 +72,9 @@ def as_container(outputs: Sequence[Output], tree: TreeDef, shift: int = 0) -> An
 
 
 def trace_call(fn: Callable[..., Any], call: Call, with_values: bool = True) -> Traced:
-    """Trace `fn` for a call, with its values for Python branches, under the options in force."""
+    """Trace `fn` for a call, with its values for Python branches, under the options in force; long loops are rolled."""
     options = current_options()
-    return trace(
+    traced = trace(
         fn,
         call.tree,
         call.leaves,
@@ -82,6 +83,7 @@ def trace_call(fn: Callable[..., Any], call: Call, with_values: bool = True) -> 
         ties=options.ties,
         patch=options.patch,
     )
+    return replace(traced, function=roll(traced.function, options))
 
 
 def stage_plain(fn: Callable[..., Any], call: Call) -> Staged:
