@@ -88,6 +88,14 @@ def lower_if(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     b.label(join)
 
 
+def lower_checkpoint(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
+    """The region, at its place."""
+    (body,) = op.regions
+    bind(frame, body.params, op.operands)
+    lower_ops(frame, body.ops)
+    frame.copy_all(list(zip(op.results, body.results, strict=True)))
+
+
 def bind(frame: Frame, params: Sequence[Value], operands: Sequence[Value]) -> None:
     """Give a region its arguments: a parameter in its operand's slot is the operand, another gets a copy."""
     pairs = list(zip(params, operands, strict=True))
@@ -236,6 +244,7 @@ CONTROL: Mapping[str, Callable[[Frame, Op, LowerOps], None]] = {
     "guard": lower_guard,
     "check": lower_check,
     "if": lower_if,
+    "checkpoint": lower_checkpoint,
     "scan": lower_scan,
     "while": lower_while,
 }

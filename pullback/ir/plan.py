@@ -1,13 +1,13 @@
 """Where each value of a planned function lives: the memory plan, made by `passes.memory`, read by `codegen`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from pullback.ir.graph import Function, Value
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slot:
     """One buffer.
 
@@ -21,7 +21,7 @@ class Slot:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Copy:
     """A copy the plan could not avoid: the op that wanted to write in place, and why it may not."""
 
@@ -29,7 +29,7 @@ class Copy:
     reason: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """A planned function and its memory.
 
@@ -43,7 +43,7 @@ class Plan:
     Regions. A parameter lives where the operand does that it stands for. What a region gives is in place if it has the
     slot of the op's result; otherwise the code generator copies it there when the region ends.
 
-    - `if`: the parameters have the operands' slots.
+    - `if`, `checkpoint`: the parameters have the operands' slots.
     - `scan`, `while`: a carried value has the slot of the op's result all along, parameters of both regions of a
       `while` included. An operand in another slot is copied there before the first turn. At the end of each turn what
       is stacked or taped is copied first, then the carried values that the body gives in other slots, in any order.

@@ -1,17 +1,17 @@
 """Dead branches: known predicates, results nobody reads, operands nobody needs, checks that always hold."""
 
-from dataclasses import dataclass
-
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.passes.base import Context, Rebuild, map_regions, use_counts, with_body, with_operands
 from pullback.passes.dce import sweep
+from pullback.passes.dissolve import inlined
 from pullback.passes.fold import known
 from pullback.passes.regions import sort_operands, with_fewer_params
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PruneBranches:
-    """Makes `if` as small as it can be.
+    """Makes `if`, and the adjoint of a `checkpoint`, as small as it can be.
 
     A constant predicate: the branch taken is inlined. Otherwise: results that nothing reads are dropped with what
     only they needed; a result that both branches pass through is the operand itself; operands that no branch reads,
@@ -33,7 +33,7 @@ def _prune(region: Region, ctx: Context) -> Region:
         current = new.current(op, map_regions(op, lambda inner: _prune(inner, ctx)))
         if _always_holds(current) and ctx.tally.may("check-holds"):
             new.changed = True
-        elif op.opdef.name != "if":
+        elif op.opdef.name not in ("if", "checkpoint"):
             new.keep(op, current)
         else:
             _prune_if(new, op, current, [uses.get(r, 0) > 0 for r in op.results], ctx)
@@ -50,9 +50,9 @@ def _always_holds(op: Op) -> bool:
 
 
 def _prune_if(new: Rebuild, old: Op, op: Op, is_read: list[bool], ctx: Context) -> None:
-    pred = known(op.operands[0])
+    pred = known(op.operands[0]) if op.opdef.name == "if" else None
     if pred is not None and ctx.tally.may("known-branch"):
-        new.replace(old, _inline(new, op.regions[0 if bool(pred) else 1], op.operands[1:]))
+        new.replace(old, inlined(new, op.regions[0 if bool(pred) else 1], op.operands[1:]))
         return
     passed = [_passed_through(op, k) for k in range(len(op.results))]
     wanted = [k for k, read in enumerate(is_read) if read and passed[k] is None]
@@ -71,13 +71,9 @@ def _prune_if(new: Rebuild, old: Op, op: Op, is_read: list[bool], ctx: Context) 
             new.env[old.results[k]] = result
 
 
-def _inline(new: Rebuild, region: Region, arguments: tuple[Value, ...]) -> list[Value]:
-    inner = Rebuild()
-    inner.env.update(zip(region.params, arguments, strict=True))
-    for op in region.ops:
-        inner.keep(op, inner.current(op))
-    new.ops.extend(inner.ops)
-    return [inner.value(v) for v in region.results]
+def _first(op: Op) -> int:
+    """The operand that the first parameter of the regions stands for."""
+    return 1 if op.opdef.name == "if" else 0
 
 
 def _passed_through(op: Op, number: int) -> Value | None:
@@ -87,12 +83,12 @@ def _passed_through(op: Op, number: int) -> Value | None:
         value = region.results[number]
         if value.op is not None:
             return None
-        found.add(op.operands[value.index + 1])
+        found.add(op.operands[value.index + _first(op)])
     return found.pop() if len(found) == 1 else None
 
 
 def _with_results(op: Op, wanted: list[int], ctx: Context) -> Op:
-    """The `if` with some results only; what only the others needed is swept out of the branches."""
+    """The op with some results only; what only the others needed is swept out of the branches."""
     regions = []
     for region in op.regions:
         fewer = Region(region.params, region.ops, tuple([region.results[k] for k in wanted]))
@@ -102,14 +98,15 @@ def _with_results(op: Op, wanted: list[int], ctx: Context) -> Op:
 
 
 def _with_operands(op: Op, ctx: Context) -> Op:
-    """The `if` with the operands only that a branch reads, each once, constants moved inside."""
+    """The op with the operands only that a branch reads, each once, constants moved inside."""
+    pred, given = op.operands[: _first(op)], op.operands[_first(op) :]
     reads = [use_counts(region) for region in op.regions]
     read = [
         any(region.params[k] in counts for region, counts in zip(op.regions, reads, strict=True))
-        for k in range(len(op.operands) - 1)
+        for k in range(len(given))
     ]
-    kept, instead = sort_operands(op.operands[1:], read)
-    if len(kept) + 1 == len(op.operands) or not ctx.tally.may("branch-operands"):
+    kept, instead = sort_operands(given, read)
+    if len(kept) == len(given) or not ctx.tally.may("branch-operands"):
         return op
     regions = tuple([with_fewer_params(region, kept, instead) for region in op.regions])
-    return with_operands(op, (op.operands[0], *(op.operands[k + 1] for k in kept)), regions)
+    return with_operands(op, (*pred, *(given[k] for k in kept)), regions)

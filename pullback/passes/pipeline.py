@@ -5,7 +5,6 @@ stand in it more than once: it is run again only if something changed the functi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pullback.ir.graph import Function
 from pullback.passes.base import Context, Pass
@@ -14,14 +13,16 @@ from pullback.passes.carries import PruneLoops
 from pullback.passes.cse import EliminateCommon
 from pullback.passes.dce import EliminateDead
 from pullback.passes.detach import Detach
+from pullback.passes.dissolve import DissolveCheckpoints
 from pullback.passes.fold import Fold
 from pullback.passes.layout import Layout
 from pullback.passes.licm import HoistInvariants
 from pullback.passes.manager import Ran, Watch, run_passes
 from pullback.passes.simplify import Simplify
+from pullback.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """A pass at its place in the pipeline, and why it is there."""
 
@@ -33,7 +34,7 @@ class Step:
         return self.run.name
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Order:
     """Each `before` must have an `after` behind it; what a pass leaves for another, or would spoil for it."""
 
@@ -44,6 +45,7 @@ class Order:
 
 OPTIMISE: tuple[Step, ...] = (
     Step(Detach(), "the last derivative has been taken, so stop_gradient has done its work and only hides patterns"),
+    Step(DissolveCheckpoints(), "likewise: what checkpoints hold apart only hides patterns"),
     Step(EliminateDead(), "reverse mode leaves forward values that no cotangent needed; nobody should look at them"),
     Step(Fold(), "known numbers first: rules and branches ask for them"),
     Step(EliminateCommon(), "a forward pass and its adjoint repeat one another; rules compare operands by identity"),
@@ -63,6 +65,7 @@ OPTIMISE: tuple[Step, ...] = (
 ORDER: tuple[Order, ...] = (
     Order("detach", "cse", "x and stop_gradient(x) are merged only when the latter is gone"),
     Order("detach", "simplify", "rules do not look through stop_gradient"),
+    Order("dissolve", "cse", "what a checkpoint computes and what is around it may be the same"),
     Order("dce", "branches", "a result that only a dead op reads counts as read"),
     Order("fold", "simplify", "a rule that asks for a number does not evaluate one"),
     Order("fold", "branches", "a predicate must be a constant to be known"),

@@ -27,6 +27,17 @@ def with_fewer_params(region: Region, kept: Sequence[int], instead: Mapping[int,
     return b.region(b.inline(region, arguments))
 
 
+def copied(region: Region) -> Region:
+    """The region again, with values of its own, those of regions inside included."""
+    b = Builder()
+    env = {p: b.param(p.type, p.hint) for p in region.params}
+    for op in region.ops:
+        regions = tuple([copied(inner) for inner in op.regions])
+        new = b.copy(op, [env[v] for v in op.operands], regions)
+        env.update(zip(op.results, new.results, strict=True))
+    return b.region([env[v] for v in region.results])
+
+
 def _copy_constant(b: Builder, value: Value) -> Value:
     """A constant, or a broadcast one, emitted once more."""
     op = value.op

@@ -141,7 +141,7 @@ def is_tape(value: Value) -> bool:
     op = value.op
     if op is None:
         return False
-    if op.name == "if":
+    if op.name in ("if", "checkpoint"):
         return any(is_tape(region.results[value.index]) for region in op.regions)
     if op.name == "while":
         return value.index > int(op.attrs["carries"])

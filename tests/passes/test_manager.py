@@ -79,7 +79,7 @@ def test_the_example_gets_smaller_and_its_stage_is_optimised() -> None:
     after, ran = optimise(before, Context.of(Options(verify="each", check="numbers")))
     assert after.stage == "optimised"
     assert count_ops(after) < count_ops(before)
-    assert [r.name for r in ran][:3] == ["detach", "dce", "fold"]
+    assert [r.name for r in ran][:4] == ["detach", "dissolve", "dce", "fold"]
     assert "cse" in report(ran)
     assert "times" not in report(ran)
     assert "constant-right" in report(ran, rules=True)
@@ -117,7 +117,7 @@ def test_a_limit_stops_after_so_many_rewrites_and_each_number_gives_a_right_prog
 def test_the_watcher_sees_each_pass() -> None:
     seen: list[str] = []
     optimise(example(), Context(), lambda name, before, after: seen.append(f"{name}{'' if before is after else '*'}"))
-    assert seen[:5] == ["detach", "dce", "fold", "cse*", "simplify*"]
+    assert seen[:6] == ["detach", "dissolve", "dce", "fold", "cse*", "simplify*"]
 
 
 def test_dumps_go_to_the_terminal_or_to_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_dumps_go_to_the_terminal_or_to_a_folder(capsys: pytest.CaptureFixture[s
     assert "// after cse" in capsys.readouterr().err
     optimise(example(), Context.of(Options(dump=("all",), dump_dir=str(tmp_path))))
     files = sorted(p.name for p in tmp_path.iterdir())
-    assert files[:2] == ["example.01.detach.txt", "example.02.dce.txt"]
+    assert files[:2] == ["example.01.detach.txt", "example.02.dissolve.txt"]
     assert parse_function((tmp_path / files[0]).read_text())
     assert capsys.readouterr().err == ""
 

@@ -1,4 +1,4 @@
-"""Structured control flow and effects: if, guard, check."""
+"""Structured control flow and effects: if, checkpoint, guard, check."""
 
 from collections.abc import Sequence
 
@@ -51,6 +51,36 @@ IF = OpDef(
     algebra=PLAIN,
     doc="One of two regions, by a scalar predicate; both take the same operands and give the same types.",
     regions=("then", "else"),
+)
+
+
+def _checkpoint_infer(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> tuple[TensorType, ...]:
+    (body,) = regions
+    if tuple(p.type for p in body.params) != tuple(types):
+        taken = words([p.type for p in body.params])
+        raise TypeRuleError(f"checkpoint: the region takes {taken}, given {words(types)}")
+    return _region_types(body)
+
+
+def _checkpoint_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Array, ...]:
+    return run(op.regions[0], args)
+
+
+CHECKPOINT = OpDef(
+    name="checkpoint",
+    arity=None,
+    attrs={"again": "bool"},
+    infer=_checkpoint_infer,
+    evaluate=_checkpoint_evaluate,
+    numpy=(),
+    derivative=Structured("passes.recomputing: the adjoint computes the region again from its operands"),
+    batch=structured_batch,
+    lower=Control("checkpoint"),
+    algebra=PLAIN,
+    doc="The region, of which reverse mode keeps the operands alone. With `again` it is such an adjoint, which "
+    "computes once more what was computed before: it stays apart, so that the two are not made one. Without, it "
+    "dissolves once the last derivative has been taken.",
+    regions=("body",),
 )
 
 
@@ -131,4 +161,4 @@ CHECK = OpDef(
     effect=True,
 )
 
-CONTROL = (IF, GUARD, CHECK)
+CONTROL = (IF, CHECKPOINT, GUARD, CHECK)
