@@ -48,16 +48,51 @@ class Call:
         return [v for v, leaf in zip(self.values, self.leaves, strict=True) if isinstance(leaf, Spec)]
 
 
+class _Same:
+    """Stands for an object in a key: equal to itself alone. It holds the object, so that no other takes its identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _leaf_key(leaf: Spec | Static) -> Any:
-    """A static leaf is told apart by type and value where it can be hashed, else by identity."""
-    if isinstance(leaf, Spec):
-        return leaf
-    value = leaf.value
+    return leaf if isinstance(leaf, Spec) else ("static", _static_key(leaf.value))
+
+
+def _static_key(value: Any) -> Any:
+    """A static leaf is told apart by type and value where it can be hashed, else by identity. 1, 1.0 and True differ,
+    and so do 0.0 and -0.0."""
+    if type(value) is tuple:
+        return tuple([_static_key(part) for part in value])
+    if type(value) is float:
+        return (float, value.hex())
     try:
         hash(value)
     except TypeError:
-        return ("static", id(value))
-    return ("static", type(value), value)
+        return _Same(value)
+    return (type(value), value)
+
+
+def static_places(fn: Callable[..., Any], statics: Sequence[Argnum]) -> frozenset[Argnum]:
+    """Positions and names of the static arguments, each in both forms as far as the signature tells: an argument may be
+    passed either way."""
+    names = parameter_names(fn) if statics else []
+    places: set[Argnum] = set(statics)
+    for item in statics:
+        position = names.index(item) if item in names else item
+        if isinstance(position, int):
+            position += len(names) if position < 0 else 0
+            places.add(position)
+            places.update(names[position : position + 1])
+    return frozenset(places)
 
 
 def make_call(args: tuple[Any, ...], kwargs: Mapping[str, Any], statics: frozenset[Argnum] = frozenset()) -> Call:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pullback import driver
-from pullback.api.call import Argnum, Call, leaf_ranges, make_call
+from pullback.api.call import Argnum, Call, leaf_ranges, make_call, static_places
 from pullback.api.paths import Specialisation
 from pullback.api.settings import current_options, in_force
 from pullback.api.staged import Stage, Staged
@@ -27,7 +27,7 @@ class Transformed(NativeFunction):
     ) -> None:
         super().__init__(dispatch, wrapped)
         self.kind = kind
-        self.statics = statics
+        self.statics = static_places(wrapped, tuple(statics))
         self.options = current_options()
         self._stage = stage
 

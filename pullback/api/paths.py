@@ -47,6 +47,8 @@ class Path:
 
     def is_current(self) -> bool:
         """Are the things outside the function that the trace looked at still the same."""
+        if not self._captures_fit():
+            return False
         watch = self.watch
         if watch is not None and watch.holds():
             return True
@@ -57,6 +59,14 @@ class Path:
         if watch is not None:
             watch.clear()
         return False
+
+    def _captures_fit(self) -> bool:
+        """Have the captured arrays still the shapes and dtypes that they were traced with."""
+        params = self.staged.function.params[len(self.staged.traced.leaves) :]
+        pairs = zip(self.staged.extras, params, strict=True)
+        return all(
+            e.source.shape == p.type.shape and e.source.dtype.newbyteorder("=") == p.type.dtype for e, p in pairs
+        )
 
     def call(self, call: Call) -> Any:
         """The user's result, or a `Miss` that names this path."""
@@ -164,7 +174,7 @@ class Specialisation:
         self._recent = path
         if self.options.nan:
             stop_at_nan(path.staged, path.arrays(call), flatten(outcome)[0])
-        elif path.is_native:
+        elif path.is_native and self.options.cache != "off":
             self._install(path.compiled)
         return outcome
 

@@ -30,6 +30,9 @@ _BY_OTHER_MEANS = frozenset(
 )
 
 
+_WHEN_MADE = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__del__", "__repr__"})
+
+
 def unwrapped(fn: Any) -> Any:
     """The Python function behind partials, bound methods, decorators and callable objects."""
     for _ in range(100):
@@ -168,7 +171,7 @@ class Reach:
         if self._mentioned & _BY_OTHER_MEANS and not isinstance(thing, type | ModuleType):
             return sorted(own)
         hiding = {name for name in self._mentioned - own if _could_hide(classes, name)}
-        special = {n for n, v in space.items() if n.startswith("__") and isinstance(v, FunctionType)}
+        special = {n for n, v in space.items() if n.startswith("__") and isinstance(v, FunctionType)} - _WHEN_MADE
         return sorted(self._mentioned & own | hiding | (special if isinstance(thing, type) else set()))
 
 
