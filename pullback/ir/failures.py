@@ -15,6 +15,7 @@ NOT_POSITIVE_DEFINITE = _FIRST + 2
 NO_EIGENVALUES = _FIRST + 3
 NO_SINGULAR_VALUES = _FIRST + 4
 OUT_OF_MEMORY = _FIRST + 5
+ARBITRARY_BASIS = _FIRST + 6
 
 FAILURES: Mapping[int, str] = {
     SINGULAR: "Singular matrix",
@@ -22,8 +23,11 @@ FAILURES: Mapping[int, str] = {
     NO_EIGENVALUES: "Eigenvalues did not converge",
     NO_SINGULAR_VALUES: "SVD did not converge",
     OUT_OF_MEMORY: "Not enough memory for what a loop keeps for its reverse",
+    ARBITRARY_BASIS: "The gradient reaches vectors that are any basis of their space (those of np.linalg.svd with "
+    "full_matrices=True, or np.linalg.qr with mode='complete', beyond the shorter side of the matrix), and the result "
+    "depends on which basis it is; use full_matrices=False or mode='reduced'",
 }
-"""What each code means, in the words of `numpy.linalg`."""
+"""What each code means; where NumPy has the same failure, in the words of `numpy.linalg`."""
 
 
 class FactorizationError(NumericalError, np.linalg.LinAlgError):

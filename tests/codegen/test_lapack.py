@@ -10,6 +10,7 @@ import pytest
 
 from pullback.codegen.library.lapack_calls import eigh_sizes, qr_sizes, svd_sizes
 from pullback.codegen.library.lapack_columns import is_small
+from pullback.codegen.library.lapack_general import eig_sizes, rest_of_u_sizes
 from pullback.codegen.library.lapack_tiny import TINY
 from pullback.codegen.lower import lower as lower_plan
 from pullback.codegen.target import compile_module, host_target, load_object
@@ -144,7 +145,25 @@ def test_sign_and_logarithm_of_determinants(dtype: DType, n: int) -> None:
 def test_eigenvalues_and_vectors_are_those_of_numpy_to_the_bit(dtype: DType, n: int) -> None:
     a = positive(dtype, n, n)
     a[np.triu_indices(n, 1)] = np.nan
-    assert_same_bits(lambda f, a: f.ops_of("eigh", a), a)
+    assert_same_bits(lambda f, a: f.ops_of("eigh", a, lower=True), a)
+    assert_same_bits(lambda f, a: f.ops_of("eigh", a, lower=False), np.ascontiguousarray(np.swapaxes(a, -1, -2)))
+
+
+@by_dtype
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40, 90])
+def test_eigenvalues_and_vectors_of_general_matrices_are_those_of_numpy_to_the_bit(dtype: DType, n: int) -> None:
+    for seed in range(3):  # with and without conjugate pairs
+        a = matrix(dtype, n, n, seed=seed)
+        assert_same_bits(lambda f, a: f.ops_of("eig", a), a)
+        assert_same_bits(lambda f, a: f.ops_of("eigvals", a), a)
+    assert_agrees(lambda f, a: f.ops_of("eig", a), matrix(dtype, 40, 4, 4), ulps=1000)
+
+
+@by_dtype
+@pytest.mark.parametrize("by", ["qr", "svd", "svd_adjoint"])
+@pytest.mark.parametrize(("m", "n"), [(2, 1), (5, 3), (40, 7), (41, 40)])
+def test_the_rest_of_an_orthogonal_factor_is_that_of_numpy(dtype: DType, by: str, m: int, n: int) -> None:
+    assert_agrees(lambda f, a: f.ops_of("complement", a, by=by), matrix(dtype, 2, m, n), ulps=1000)
 
 
 @by_dtype
@@ -188,7 +207,8 @@ def test_batches_one_by_one_and_shared_among_threads(dtype: DType, n: int, batch
 
     def program(f: Emitter, spd: Expr, a: Expr, t: Expr, b: Expr) -> list[Expr]:
         ops = [f.cholesky(spd), f.solve(a, b, trans="N"), f.triangular_solve(t, b, lower=True, trans="T")]
-        return [*ops, *f.ops_of("slogdet", a), *f.ops_of("eigh", spd), *f.ops_of("svd", b), *f.ops_of("qr", b)]
+        ops += [*f.ops_of("slogdet", a), *f.ops_of("eigh", spd, lower=True), *f.ops_of("eig", a)]
+        return [*ops, *f.ops_of("svd", b), *f.ops_of("qr", b)]
 
     assert_agrees(program, spd, a, t, b, ulps=200)
 
@@ -200,8 +220,9 @@ def test_matrices_without_rows_or_columns(dtype: DType) -> None:
 
     def program(f: Emitter, a: Expr, b: Expr, wide: Expr, full: Expr, none: Expr) -> list[Expr]:
         ops = [f.cholesky(a), f.solve(a, b, trans="N"), f.triangular_solve(a, b, lower=True, trans="N")]
-        ops += [f.solve(full, none, trans="N"), *f.ops_of("slogdet", a), *f.ops_of("eigh", a), *f.ops_of("svd", a)]
-        return [*ops, *f.ops_of("svd", wide), *f.ops_of("qr", wide), *f.ops_of("qr", a)]
+        ops += [f.solve(full, none, trans="N"), *f.ops_of("slogdet", a), *f.ops_of("eigh", a, lower=True)]
+        ops += [*f.ops_of("eig", a), *f.ops_of("svd", a), *f.ops_of("svd", wide)]
+        return [*ops, *f.ops_of("qr", wide), *f.ops_of("qr", a)]
 
     assert_agrees(program, a, b, wide, full, none, ulps=0)
 
@@ -251,7 +272,9 @@ def test_a_failure_in_one_thread_s_share_is_seen(dtype: DType) -> None:
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_eigenvalues_and_singular_values_of_nan_do_not_converge(dtype: DType) -> None:
     a = np.full((4, 4), np.nan, dtype)
-    assert status_of(lambda f, a: f.ops_of("eigh", a), a) == -failures.NO_EIGENVALUES
+    assert status_of(lambda f, a: f.ops_of("eig", a), a) == -failures.NO_EIGENVALUES
+    assert status_of(lambda f, a: f.ops_of("eigvals", a), a) == -failures.NO_EIGENVALUES
+    assert status_of(lambda f, a: f.ops_of("eigh", a, lower=True), a) == -failures.NO_EIGENVALUES
     assert status_of(lambda f, a: f.ops_of("svd", a), a) == -failures.NO_SINGULAR_VALUES
 
 
@@ -311,9 +334,9 @@ def test_plain_loops_fail_as_lapack_does(dtype: DType) -> None:
     assert without_lapack(program).run(spd)[0] == -failures.NOT_POSITIVE_DEFINITE
 
 
-@pytest.mark.parametrize("name", ["eigh", "svd", "qr"])
-def test_what_needs_lapack_says_so(name: str) -> None:
-    function = function_of(lambda f, a: f.ops_of(name, a), positive(REAL[1], 3, 3))
+@pytest.mark.parametrize(("name", "attrs"), [("eigh", {"lower": True}), ("eig", {}), ("svd", {}), ("qr", {})])
+def test_what_needs_lapack_says_so(name: str, attrs: dict[str, Any]) -> None:
+    function = function_of(lambda f, a: f.ops_of(name, a, **attrs), positive(REAL[1], 3, 3))
     with pytest.raises(CodegenError, match=f"{name} .* needs LAPACK"):
         lower_plan(simple_plan(function), host_target(), blas_int=0)
 
@@ -337,6 +360,11 @@ def test_workspaces_are_as_large_as_lapack_asks_for(dtype: DType, n: int) -> Non
             wanted = query("gesdd_lwork", dtype, rows, columns, compute_uv=1, full_matrices=0)
             assert svd_sizes(dtype, rows, columns, 8)[3] // item >= wanted
         assert qr_sizes(dtype, m, n)[2] // item >= query("geqrf_lwork", dtype, m, n)
+    for vectors in (False, True):
+        wanted = query("geev_lwork", dtype, n, compute_vl=0, compute_vr=int(vectors))
+        assert eig_sizes(dtype, n, vectors)[4] // item >= wanted
+    wanted = query("gesdd_lwork", dtype, 2 * n, n, compute_uv=1, full_matrices=1)
+    assert rest_of_u_sizes(dtype, 2 * n, n, 8)[4] // item >= wanted
     assert eigh_sizes(dtype, n, 8)[2] // part >= (1 + 5 * n + 2 * n * n if dtype.kind == "c" else 0)
 
 

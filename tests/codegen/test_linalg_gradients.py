@@ -69,7 +69,7 @@ def chained_solves(f: Emitter, x: Expr, y: Expr) -> Expr:
 
 def spectral_function(f: Emitter, x: Expr, y: Expr) -> Expr:
     """V diag(exp(-w)) V**H y."""
-    w, v = f.ops_of("eigh", spread(f, x))
+    w, v = f.ops_of("eigh", spread(f, x), lower=True)
     scaled = product(f, adjoint(f, v), y)
     weights = f.astype(f.exp(-w), y.dtype)
     return size(f, product(f, v, scaled * f.broadcast_to(weights, y.shape, range(w.ndim))))

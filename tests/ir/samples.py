@@ -293,6 +293,11 @@ def _small_hermitian(number: int, direction: Array) -> Array:
     return _hermitian(number, direction) / 20
 
 
+def _small(number: int, direction: Array) -> Array:
+    """Small enough that the largest elements of eigenvectors stay where they are."""
+    return direction / 20
+
+
 def _linalg_samples() -> Iterator[Sample]:
     rng = np.random.default_rng(7)
     a = rng.normal(size=(2, 3, 3)) + 3 * np.eye(3)
@@ -314,12 +319,19 @@ def _linalg_samples() -> Iterator[Sample]:
     for x in (a, a[0], -a[0], a.astype(np.float32), c, c[0]):
         yield Sample("slogdet", (x,))
     for x in (spd, spd[0], spd.astype(np.float32)):
-        yield Sample("eigh", (x,), project=_small_hermitian)
+        for lower in (True, False):
+            yield Sample("eigh", (x,), {"lower": lower}, project=_small_hermitian)
+    for x in (a, a[1], c, a.astype(np.float32)):
+        for name in ("eig", "eigvals"):
+            yield Sample(name, (x,), project=_small)
     wide = rng.normal(size=(2, 3))
     for x in (a, a[0], wide, wide.T.copy(), a.astype(np.float32)):
         yield Sample("svd", (x,))
     for x in (a, a[0], wide.T.copy(), a.astype(np.float32)):
         yield Sample("qr", (x,))
+    for by in ("qr", "svd", "svd_adjoint"):
+        for x in (a[..., :2], c[0, :, :2], c[..., :1].astype(np.complex64)):
+            yield Sample("complement", (x,), {"by": by}, smooth=False)
     for x in (c, c[0, 0], c.astype(np.complex64)):
         for inverse in (False, True):
             yield Sample("fft", (x,), {"inverse": inverse})
@@ -348,8 +360,6 @@ def _if_samples() -> Iterator[Sample]:
     x, y, n = np.array([0.4, 1.3, -2.0]), np.array(0.7), np.array([4, 5, 6])
     for pred in (True, False):
         yield Sample("if", (np.array(pred), x, y, n), regions=(then, other))
-    for again in (False, True):
-        yield Sample("checkpoint", (x, y, n), {"again": again}, regions=(then,))
 
 
 def _loop_samples() -> Iterator[Sample]:

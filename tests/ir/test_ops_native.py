@@ -23,10 +23,10 @@ OPTIONS = Options()
 ULPS = 8
 # Results conditioned by the data, or of a free sign: compared with a tolerance of the size of the whole.
 LOOSE = frozenset(
-    {"dot_general", "cholesky", "solve", "triangular_solve", "slogdet", "eigh", "svd", "qr", "fft", "prod"}
+    {"dot_general", "cholesky", "solve", "triangular_solve", "slogdet", "eigh", "eig", "eigvals", "svd", "qr", "fft"}
 )
-LOOSE |= frozenset({"cumprod", "cumsum", "sum", "scan", "while", "if", "checkpoint", "scatter_add"})
-LOOSE |= frozenset({"polygamma", "digamma", "lgamma"})
+LOOSE |= frozenset({"cumprod", "cumsum", "sum", "scan", "while", "if", "scatter_add", "polygamma", "digamma", "lgamma"})
+LOOSE |= frozenset({"prod", "complement"})
 
 
 def together(samples: Sequence[Sample]) -> tuple[Function, list[Array]]:

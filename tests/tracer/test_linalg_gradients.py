@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import pullback
+from pullback.errors import ConcretizationError
+from pullback.tracer.entry import describe, trace
+from pullback.tracer.tree import flatten
 from tests import reference
 
 RNG = np.random.default_rng(5)
@@ -81,3 +84,107 @@ def test_second_derivatives_agree_too() -> None:
 def test_an_unknown_triangle_is_refused() -> None:
     with pytest.raises(ValueError, match="UPLO argument must be 'L' or 'U'"):
         pullback.jit(lambda a: L.eigh(a, "X")[0])(POSITIVE)
+
+
+# ------------------------------------------------------------------ general eigenvalues
+
+SPREAD = np.diag([1.0, 2.5, 4.0, 6.0]) + 0.3 * M  # real eigenvalues
+TURNING = M + np.array([[0, 3, 0, 0], [-3, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0.0]])  # conjugate pairs
+V = RNG.normal(size=(4, 4))
+
+GENERAL: dict[str, Callable[..., Any]] = {
+    "eigvals": lambda a: np.sum(W[0] * np.abs(L.eigvals(a)) ** 2) + np.sum(W[1] * L.eigvals(a).imag),
+    "eig values": lambda a: np.sum(W[0] * L.eig(a)[0].real) + np.sum(W[1] * L.eig(a)[0].imag),
+    "eig vectors": lambda a: np.sum(W * L.eig(a)[1].real) + np.sum(V * L.eig(a).eigenvectors.imag),
+    "spectral radius": lambda a: np.max(np.abs(L.eigvals(a))),
+    "exponential": lambda a: np.sum(W * ((L.eig(a)[1] * np.exp(L.eig(a)[0])) @ L.inv(L.eig(a)[1])).real),
+    "roots": lambda a: np.sum(W[0, :3] * np.roots(a[0]).real) + np.sum(np.abs(np.roots(a[1])) ** 2),
+    "poly": lambda a: np.sum(np.arange(5.0) * np.poly(a)),
+}
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.parametrize("matrix", [SPREAD, TURNING], ids=["real", "pairs"])
+def test_gradients_through_eigenvalues_and_vectors_agree(name: str, matrix: Any) -> None:
+    function = GENERAL[name]
+    np.testing.assert_allclose(pullback.jit(function)(matrix), function(matrix), rtol=1e-11)
+    wanted = reference.gradient(function, (matrix,))[0]
+    np.testing.assert_allclose(pullback.grad(function)(matrix), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_whether_eigenvalues_are_real_decides_the_dtype_at_each_call() -> None:
+    function = pullback.jit(L.eigvals)
+    for matrix in (SPREAD, TURNING, SPREAD):
+        found, wanted = function(matrix), L.eigvals(matrix)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_without_numbers_the_dtype_of_eigenvalues_must_be_asked_for() -> None:
+    leaves, tree = flatten(((M,), {}))
+    with pytest.raises(ConcretizationError, match=r"(?s)eigvals\(a\.astype\(complex\)\).*test_linalg_gradients"):
+        trace(L.eigvals, tree, [describe(leaf) for leaf in leaves])
+    trace(lambda a: L.eig(a.astype(complex))[0], tree, [describe(leaf) for leaf in leaves])
+
+
+def test_gradients_of_complex_matrices_agree() -> None:
+    def function(x: Any, y: Any) -> Any:
+        w, v = L.eig(x + 1j * y)
+        return np.sum(W[0] * w.real + W[1] * w.imag) + np.sum(W * v.real + V * v.imag)
+
+    found = pullback.grad(function, argnums=(0, 1))(M, W)
+    np.testing.assert_allclose(found, reference.gradient(function, (M, W), (0, 1)), rtol=1e-6, atol=1e-7)
+
+
+def test_equal_eigenvalues_give_finite_gradients_of_smooth_functions() -> None:
+    gradient = pullback.grad(lambda a: np.sum(L.eigvals(a).real))(np.eye(3))
+    np.testing.assert_allclose(gradient, np.eye(3), atol=1e-12)
+
+
+def test_a_matrix_that_is_not_finite_fails_as_in_numpy() -> None:
+    function = pullback.jit(lambda a: L.eigvals(a.astype(complex)))
+    function(M)
+    with pytest.raises(L.LinAlgError):
+        function(np.full((4, 4), np.nan))
+
+
+# ------------------------------------------------------------------ square orthogonal factors
+
+TALL, W5, W55 = RNG.normal(size=(5, 2)), RNG.normal(size=(5, 2)), RNG.normal(size=(5, 5))
+
+
+def projector(basis: Any) -> Any:
+    return basis @ basis.T
+
+
+COMPLETE: dict[str, Callable[..., Any]] = {
+    "singular values": lambda a: np.sum(L.svd(a)[1] * np.array([1.0, 3.0])),
+    "thin part of U": lambda a: np.sum(W5 * L.svd(a)[0][:, :2] ** 2),
+    "all of Q and R": lambda a: np.sum(W5 * L.qr(a, "complete")[0][:, :2]) + np.sum(L.qr(a, "complete")[1] ** 3),
+    "projector": lambda a: np.sum(W55 * projector(L.svd(a)[0][:, 2:])),
+    "projector by two calls": lambda a: np.sum(W55 * (L.svd(a)[0][:, 2:] @ L.svd(a)[0][:, 2:].T)),
+    "projector of qr": lambda a: np.sum(W55 * projector(L.qr(a, "complete")[0][:, 2:])),
+    "projector of the adjoint": lambda a: np.sum(W55 * projector(L.svd(a.T)[2][2:].T)),
+}
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_functions_of_square_factors_that_do_not_depend_on_the_basis_have_gradients(name: str) -> None:
+    function = COMPLETE[name]
+    np.testing.assert_allclose(pullback.jit(function)(TALL), function(TALL), rtol=1e-11)
+    wanted = reference.gradient(function, (TALL,))[0]
+    np.testing.assert_allclose(pullback.grad(function)(TALL), wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_second_derivatives_of_a_projector_agree() -> None:
+    function, direction = COMPLETE["projector"], W5
+    found = np.einsum("ij,ijkl,kl", direction, pullback.hessian(function)(TALL), direction)
+    wanted = reference.second_derivative(function, (TALL,), (direction,))
+    np.testing.assert_allclose(found, wanted.value, rtol=1e-6, atol=10 * wanted.error)
+
+
+@pytest.mark.parametrize("function", [lambda a: L.svd(a)[0][0, 3], lambda a: L.qr(a, "complete")[0][0, 3]])
+def test_a_gradient_that_depends_on_an_arbitrary_basis_is_an_error(function: Any) -> None:
+    gradient = pullback.grad(function)
+    with pytest.raises(L.LinAlgError, match=r"(?s)full_matrices=False or mode='reduced'.*test_linalg_gradients"):
+        gradient(TALL)

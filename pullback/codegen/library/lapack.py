@@ -16,6 +16,7 @@ from pullback.codegen.fill import fill
 from pullback.codegen.lane import Lane, lane_constant
 from pullback.codegen.library import lapack_calls as calls
 from pullback.codegen.library import lapack_columns as small
+from pullback.codegen.library import lapack_general as general
 from pullback.codegen.library import lapack_loops as loops
 from pullback.codegen.library.batches import Site, Work, site_of
 from pullback.codegen.library.lapack_calls import Lapack
@@ -236,7 +237,7 @@ def _fill_slogdet_of_nothing(site: Site) -> None:
 
 def _eigh(site: Site) -> None:
     """Eigenvalues and vectors of each Hermitian matrix."""
-    a = site.types[0]
+    a, lower = site.types[0], site.op.attrs["lower"]
     n, dtype = a.shape[-1], a.dtype
     if a.size == 0:
         return
@@ -244,10 +245,10 @@ def _eigh(site: Site) -> None:
 
     def member(program: Program, b: FunctionBuilder, pointers: Sequence[V], scratch: V) -> V:
         matrix, w, v = pointers
-        return calls.eigh(Lapack(program, b, dtype), n, matrix, w, v, scratch)
+        return calls.eigh(Lapack(program, b, dtype), n, lower, matrix, w, v, scratch)
 
     scratch = calls.total(calls.eigh_sizes(dtype, n, site.frame.program.blas_int))
-    work = Work(("eigh", dtype, n), scratch, _cost([n], 9.0 * n**3), failures.NO_EIGENVALUES)
+    work = Work(("eigh", dtype, n, lower), scratch, _cost([n], 9.0 * n**3), failures.NO_EIGENVALUES)
     site.run(2, work, member)
 
 
@@ -284,8 +285,54 @@ def _qr(site: Site) -> None:
     site.run(2, work, member)
 
 
+# ------------------------------------------------------------------ eig, complement
+
+
+def _eig(site: Site) -> None:
+    """Eigenvalues of each matrix, and its vectors if the op gives them."""
+    a, has_vectors = site.types[0], len(site.op.results) == 2
+    n, dtype = a.shape[-1], a.dtype
+    if a.size == 0:
+        return
+    _needs_lapack(site)
+
+    def member(program: Program, b: FunctionBuilder, pointers: Sequence[V], scratch: V) -> V:
+        matrix, w, *v = pointers
+        return general.eig(Lapack(program, b, dtype), n, matrix, w, v[0] if v else None, scratch)
+
+    scratch = calls.total(general.eig_sizes(dtype, n, has_vectors))
+    work = Work(("eig", dtype, n, has_vectors), scratch, _cost([n], 25.0 * n**3), failures.NO_EIGENVALUES)
+    site.run(2, work, member)
+
+
+def _complement(site: Site) -> None:
+    """The columns that complete an orthogonal factor of each matrix."""
+    a, by = site.types[0], site.op.attrs["by"]
+    (m, n), dtype = a.shape[-2:], a.dtype
+    if a.size == 0:
+        return
+    _needs_lapack(site)
+
+    def member(program: Program, b: FunctionBuilder, pointers: Sequence[V], scratch: V) -> V | None:
+        lapack, (matrix, out) = Lapack(program, b, dtype), pointers
+        if by == "qr":
+            general.rest_of_q(lapack, m, n, matrix, out, scratch)
+            return None
+        return general.rest_of_u(lapack, m, n, by == "svd_adjoint", matrix, out, scratch)
+
+    if by == "qr":
+        sizes, failure = general.rest_of_q_sizes(dtype, m, n), 0
+    else:
+        sizes, failure = general.rest_of_u_sizes(dtype, m, n, site.frame.program.blas_int), failures.NO_SINGULAR_VALUES
+    work = Work(("complement", by, dtype, m, n), calls.total(sizes), _cost([m, n], 10.0 * m * m * n), failure)
+    site.run(2, work, member)
+
+
 _RULES: Mapping[str, Callable[[Site], None]] = {
     "cholesky": _cholesky,
+    "complement": _complement,
+    "eig": _eig,
+    "eigvals": _eig,
     "eigh": _eigh,
     "qr": _qr,
     "slogdet": _slogdet,

@@ -212,8 +212,8 @@ def eigh_sizes(dtype: DType, n: int, int_bytes: int) -> list[int]:
     return [n * n * dtype.itemsize, numbers * dtype.itemsize, reals * part, (3 + 5 * n) * int_bytes]
 
 
-def eigh(lapack: Lapack, n: int, a: V, w: V, v: V, scratch: V) -> V:
-    """`syevd` of the lower triangle."""
+def eigh(lapack: Lapack, n: int, lower: bool, a: V, w: V, v: V, scratch: V) -> V:
+    """`syevd` of one triangle."""
     dtype = lapack.dtype
     sizes = eigh_sizes(dtype, n, lapack.int_bytes)
     matrix, numbers, reals, integers = Parts(lapack.b, scratch, sizes).places
@@ -222,7 +222,7 @@ def eigh(lapack: Lapack, n: int, a: V, w: V, v: V, scratch: V) -> V:
     spaces: list[int | V] = [numbers, counts[0]]
     if dtype.kind == "c":
         spaces += [reals, counts[1]]
-    failed = lapack.call("syevd", "V", "L", n, matrix, n, w, *spaces, integers, counts[2])
+    failed = lapack.call("syevd", "V", "L" if lower else "U", n, matrix, n, w, *spaces, integers, counts[2])
     lapack.turned(v, matrix, n, n)
     return failed
 

@@ -138,7 +138,6 @@ VALUE_ONLY: Mapping[str, str] = {
     ),
 }
 
-NO_EIGENVALUES = "pullback has no rule for it; for symmetric or Hermitian matrices use np.linalg.eigh"
 BITS = "it rearranges bits, which no op does; use arithmetic on integers"
 BUSINESS = "dates are not followed"
 TEXT = "the text of a traced value is not its numbers; print the result of the compiled function"
@@ -147,9 +146,6 @@ MATRIX = "np.matrix is not followed; use arrays and the @ operator"
 ITERATOR = "it walks over memory, which a traced array has not; use loops, np.ndindex or np.ndenumerate"
 
 REFUSED: Mapping[str, str] = {
-    "np.linalg.eig": NO_EIGENVALUES,
-    "np.linalg.eigvals": NO_EIGENVALUES,
-    "np.roots": NO_EIGENVALUES,
     "np.packbits": BITS,
     "np.unpackbits": BITS,
     "np.isnat": BUSINESS,
@@ -251,6 +247,12 @@ NOTES: Mapping[str, str] = {
     "np.polydiv": "how long the remainder is, is guarded",
     "np.repeat": "the counts decide shapes, so they are constant or guarded",
     "np.linalg.lstsq": "the rank is guarded",
+    "np.linalg.eig": "whether the eigenvalues of a real matrix are real is guarded",
+    "np.linalg.eigvals": "whether the eigenvalues of a real matrix are real is guarded",
+    "np.roots": "how many coefficients are 0, and whether the roots are real, is guarded",
+    "np.poly": "whether complex roots come in pairs is guarded",
+    "np.linalg.svd": "full_matrices=True: an error where the result depends on which basis completes U or Vh",
+    "np.linalg.qr": "mode='complete': an error where the result depends on which basis completes Q; no mode='raw'",
     "np.linalg.pinv": "smooth where the rank is full",
     "np.linalg.cholesky": "one triangle is read; the other has gradient 0",
     "np.linalg.eigh": "one triangle is read; the other has gradient 0",

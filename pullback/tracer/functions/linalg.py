@@ -7,50 +7,15 @@ import numpy as np
 import numpy.linalg._linalg as numpy_linalg
 
 from pullback.errors import ShapeError, UnsupportedError
-from pullback.ir.types import DType
 from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, const, contents, finish
 from pullback.tracer.functions.determinant import det
+from pullback.tracer.functions.eigen import hermitian_of
+from pullback.tracer.functions.matrices import adjoint, factor, linalg_dtype, matrices
 from pullback.tracer.functions.norms import norm
 from pullback.tracer.operands import broadcast, cast
-from pullback.tracer.trace import active, shape_of
-
-
-def linalg_dtype(*arrays: TracedValue) -> DType:
-    """float64 for integers; float32, float64 and their complex partners stay."""
-    for x in arrays:
-        if x.dtype == np.float16:
-            raise active().error(TypeError, "array type float16 is unsupported in linalg")
-    return np.result_type(*[np.float64 if x.dtype.kind in "biu" else x.dtype for x in arrays])
-
-
-def matrices(name: str, a: Any, square: bool = True) -> TracedValue:
-    """The argument as matrices of a dtype LAPACK has."""
-    x = array(a)
-    if x.ndim < 2:
-        raise active().error(
-            ShapeError, f"np.linalg.{name}: {x.ndim}-dimensional array given. Array must be at least two-dimensional"
-        )
-    if square and x.shape[-1] != x.shape[-2]:
-        raise active().error(
-            ShapeError, f"np.linalg.{name}: Last 2 dimensions of the array must be square, got shape {x.shape}"
-        )
-    made: TracedValue = x.astype(linalg_dtype(x), copy=False)
-    return made
-
-
-def factor(name: str, x: TracedValue, **attrs: Any) -> list[Any]:
-    """The results of a factorisation op."""
-    trace, (content,) = contents(x)
-    return [new_array(trace, r) if shape_of(r) else finish(r) for r in trace.apply_all(name, (content,), attrs)]
-
-
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
-    turned = np.swapaxes(x, -1, -2)
-    return np.conjugate(turned) if x.dtype.kind == "c" else turned
-
+from pullback.tracer.trace import active
 
 # ------------------------------------------------------------------ solves
 
@@ -119,40 +84,14 @@ def slogdet(a: Any) -> Any:
     return numpy_linalg.SlogdetResult(sign, logabs)
 
 
-def hermitian_of(x: Any, upper: bool = False) -> Any:
-    """The Hermitian matrix of which NumPy reads the lower (or upper) triangle and the real part of the diagonal.
-
-    What it does not read has gradient 0, and a read element off the diagonal stands for two.
-    """
-    x = adjoint(x) if upper else x
-    n = x.shape[-1]
-    rows, columns = np.indices((n, n))
-    made: Any = np.where(const(rows >= columns), x, adjoint(x))
-    return made if x.dtype.kind != "c" else np.where(const(rows == columns), x.real, made)
-
-
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    (lower,) = factor("cholesky", hermitian_of(matrices("cholesky", a), upper))
+    (lower,) = factor("cholesky", hermitian_of(matrices("cholesky", a), not upper))
     return adjoint(lower) if upper else lower
-
-
-def _eigh(a: Any, name: str, UPLO: str) -> list[Any]:
-    if UPLO.upper() not in ("L", "U"):
-        raise ValueError("UPLO argument must be 'L' or 'U'")
-    return factor("eigh", hermitian_of(matrices(name, a), UPLO.upper() == "U"))
-
-
-def eigh(a: Any, UPLO: str = "L") -> Any:
-    return numpy_linalg.EighResult(*_eigh(a, "eigh", UPLO))
-
-
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    return _eigh(a, "eigvalsh", UPLO)[0]
 
 
 def _svd_by_eigh(x: Any) -> tuple[Any, Any, Any]:
     """What NumPy does for hermitian=True: the eigenvalues by size, their signs with the right vectors."""
-    w, v = factor("eigh", hermitian_of(x))
+    w, v = factor("eigh", hermitian_of(x, True), lower=True)
     order = np.argsort(np.abs(w), axis=-1)[..., ::-1]
     w = np.take_along_axis(w, order, -1)
     u = np.take_along_axis(v, order[..., None, :], -1)
@@ -164,13 +103,20 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     u, s, vh = _svd_by_eigh(x) if hermitian else factor("svd", x)
     if not compute_uv:
         return s
-    if full_matrices and x.shape[-1] != x.shape[-2]:
-        raise active().error(
-            UnsupportedError,
-            f"np.linalg.svd of shape {x.shape} with full_matrices=True: the vectors beyond the singular values are "
-            "not unique and have no derivative; pass full_matrices=False",
-        )
+    rows, columns = x.shape[-2:]
+    if full_matrices and rows > columns:
+        u = np.concatenate([u, _complement(x, "svd")], axis=-1)
+    elif full_matrices and columns > rows:
+        vh = np.concatenate([vh, adjoint(_complement(adjoint(x), "svd_adjoint"))], axis=-2)
     return numpy_linalg.SVDResult(u, s, vh)
+
+
+def _complement(x: Any, by: str) -> Any:
+    """The columns that make a factor square. They are any basis of their space; its other factor is 0 there."""
+    if x.size == 0:
+        columns = np.eye(x.shape[-2], dtype=x.dtype)[:, x.shape[-1] :]
+        return const(np.broadcast_to(columns, x.shape[:-2] + columns.shape))
+    return factor("complement", x, by=by)[0]
 
 
 def svdvals(x: Any, /) -> Any:
@@ -180,10 +126,10 @@ def svdvals(x: Any, /) -> Any:
 def qr(a: Any, mode: str = "reduced") -> Any:
     x = matrices("qr", a, square=False)
     rows, columns = x.shape[-2:]
-    if mode not in ("reduced", "r", "complete") or (mode == "complete" and rows > columns):
+    if mode not in ("reduced", "r", "complete"):
         raise active().error(
             UnsupportedError,
-            f"np.linalg.qr of shape {x.shape} with mode={mode!r} is not followed; use mode='reduced' or 'r'",
+            f"np.linalg.qr with mode={mode!r} is not followed; use mode='reduced', 'complete' or 'r'",
         )
     if rows >= columns:
         q, r = factor("qr", x)
@@ -191,7 +137,13 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         q, first = factor("qr", x[..., :rows])
         rest = np.matmul(adjoint(q), x[..., rows:])
         r = np.concatenate([first, rest], axis=-1)
-    return r if mode == "r" else numpy_linalg.QRResult(q, r)
+    if mode == "r":
+        return r
+    if mode == "complete" and rows > columns:
+        q = np.concatenate([q, _complement(x, "qr")], axis=-1)
+        below = const(np.zeros((*r.shape[:-2], rows - columns, columns), r.dtype))
+        r = np.concatenate([r, below], axis=-2)
+    return numpy_linalg.QRResult(q, r)
 
 
 # ------------------------------------------------------------------ by singular values
@@ -208,7 +160,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     Those are smooth also where singular values coincide.
     """
     x = matrices("pinv", a, square=hermitian)
-    x = hermitian_of(x) if hermitian else x
+    x = hermitian_of(x, True) if hermitian else x
     rows, columns = x.shape[-2:]
     if x.size == 0:
         return np.zeros_like(x, shape=(*x.shape[:-2], columns, rows))
@@ -299,8 +251,6 @@ FUNCTIONS: dict[Any, Entry] = {
     np.linalg.det: Entry(det),
     np.linalg.slogdet: Entry(slogdet),
     np.linalg.cholesky: Entry(cholesky),
-    np.linalg.eigh: Entry(eigh),
-    np.linalg.eigvalsh: Entry(eigvalsh),
     np.linalg.svd: Entry(svd),
     np.linalg.svdvals: Entry(svdvals),
     np.linalg.qr: Entry(qr),

@@ -9,6 +9,7 @@ from pullback.errors import UnsupportedError
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, const
 from pullback.tracer.functions.differences import convolve
+from pullback.tracer.functions.eigen import eigvals
 from pullback.tracer.functions.padding import pad
 from pullback.tracer.trace import active
 
@@ -62,13 +63,22 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these roots."""
-    roots = np.atleast_1d(array(seq_of_zeros))
-    if roots.ndim != 1:
-        raise active().error(UnsupportedError, "np.poly of a matrix needs its eigenvalues; pass np.linalg.eigvals(a)")
-    result: Any = const(np.ones(1))
-    for k in range(roots.size):
-        result = convolve(result, np.stack([const(np.ones((), roots.dtype)), -roots[k]]))
+    """The coefficients of the polynomial with these roots; those of a square matrix are its eigenvalues.
+
+    Complex roots that come in conjugate pairs (a guarded decision) have real coefficients.
+    """
+    zeros = np.atleast_1d(array(seq_of_zeros))
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] > 0:
+        zeros = eigvals(zeros)
+    elif zeros.ndim != 1:
+        raise active().error(ValueError, "input must be 1d or non-empty square 2d array.")
+    if zeros.size == 0:
+        return 1.0
+    result: Any = const(np.ones(1, zeros.dtype))
+    for k in range(zeros.size):
+        result = convolve(result, np.stack([const(np.ones((), zeros.dtype)), -zeros[k]]))
+    if zeros.dtype.kind == "c" and bool(np.all(np.sort(zeros) == np.sort(np.conjugate(zeros)))):
+        return result.real.copy()
     return result
 
 
