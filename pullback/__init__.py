@@ -11,6 +11,7 @@ from pullback.lazy import importing
 
 with importing():
     from pullback.api.batching import vmap
+    from pullback.api.checkpointing import checkpoint
     from pullback.api.compiling import jit, lower, ops_before_and_after
     from pullback.api.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from pullback.api.gradients import grad, value_and_grad
@@ -23,6 +24,7 @@ with importing():
 __all__ = [
     "__version__",
     "associative_scan",
+    "checkpoint",
     "cond",
     "fori_loop",
     "grad",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
@@ -20,6 +21,7 @@ from pullback.tracer.evaluate import present
 from pullback.tracer.functions.table import DISPATCH, PATCHER
 from pullback.tracer.operands import PYTHON_NUMBERS, content_of
 from pullback.tracer.reach import unwrapped
+from pullback.tracer.segments import with_checkpoints
 from pullback.tracer.trace import (
     Array,
     Check,
@@ -131,13 +133,17 @@ def trace(
         state.place = _source(fn)
         outputs, results = _outputs(state, out_leaves)
     numbers = tuple([k for k, leaf in enumerate(leaves) if isinstance(leaf, Spec)])
+    function, guards = state.builder.function(state.name, results, source=_source(fn)), state.guards
+    if state.segments:
+        function, now = with_checkpoints(function, state.segments)
+        guards = [replace(guard, value=now[guard.value]) for guard in guards]
     return Traced(
-        function=state.builder.function(state.name, results, source=_source(fn)),
+        function=function,
         leaves=numbers,
         extras=tuple([_extra(e) for e in state.extra]),
         outputs=outputs,
         out_tree=out_tree,
-        guards=tuple(state.guards),
+        guards=tuple(guards),
         checks=tuple(state.checks),
         written=tuple([k for k in numbers if arguments[k]._cell.written]),
         watched=state.watch or bool(state.fixed),

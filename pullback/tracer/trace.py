@@ -20,6 +20,7 @@ from pullback.ir.ops import OPS
 from pullback.ir.types import DType, Shape, TensorType, tensor_type
 from pullback.record import record
 from pullback.tracer.location import Locator, describe
+from pullback.tracer.segments import Segment
 
 Array = np.ndarray[Any, Any]
 Content = Value | Array
@@ -117,6 +118,7 @@ class Trace:
     fixed : those among them whose elements the program depends on
     settled : values that depend on no argument: constants, captured arrays, what is computed from them
     place : the source line of ops that no line of the function asks for, such as reading its results
+    segments : the ops of checkpointed functions, by number
     watch : whether a number was taken out of captured data without a trace: then no reachable array may change
     """
 
@@ -136,6 +138,8 @@ class Trace:
     guards: list[Guard] = field(default_factory=list)
     guarded: dict[Value, int] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    last_code: int = 0
+    segments: list[Segment] = field(default_factory=list)
     outer_values: dict[Value, OuterValue] = field(default_factory=dict)
     outer_arrays: dict[int, OuterArray] = field(default_factory=dict)
     extra: list[OuterValue | OuterArray] = field(default_factory=list)
@@ -285,9 +289,17 @@ class Trace:
             if not np.all(pred):
                 raise ValueError(f"{message}{describe(loc)}")
             return
-        code = len(self.checks) + 1
+        code = self._next_code()
         self.emit("check", (pred,), Attrs(message=message, code=code))
         self.checks.append(Check(code, message, loc))
+
+    def _next_code(self) -> int:
+        """A number that no check has in this trace, in those around it, or in those inside of them."""
+        outermost = self
+        while outermost.parent is not None:
+            outermost = outermost.parent
+        outermost.last_code += 1
+        return outermost.last_code
 
     # ------------------------------------------------------------------ errors
 
