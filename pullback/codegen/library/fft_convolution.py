@@ -7,7 +7,6 @@ c[k] * sum over j of (x[j] c[j]) conj(c[k - j]): a convolution, done by transfor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,12 +15,13 @@ from pullback.codegen.library.fft_plan import chirp, convolution_kernel, unit_ro
 from pullback.codegen.library.fft_steps import LineEmitter
 from pullback.codegen.llvm import FunctionBuilder, V, const, const_lanes
 from pullback.codegen.program import Program, aligned
+from pullback.record import record
 
 TABLE_BYTES = 256 * 1024
 """Larger tables are not kept in the object but made at each call, which adds a third transform to the two."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Convolution:
     """Emits transforms of length `n` by those of `inner`, whose length is at least 2 n - 1."""
 

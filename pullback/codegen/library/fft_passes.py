@@ -6,7 +6,6 @@ An element of a column is a pair: the real parts of as many columns as there are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from pullback.codegen.library.fft_radix import butterfly, odd_butterfly
 from pullback.codegen.llvm import FunctionBuilder, V, const, vector_type
 from pullback.codegen.program import Program
 from pullback.ir.types import DType, real_dtype
+from pullback.record import record
 
 
 class Buffers(NamedTuple):
@@ -34,7 +34,7 @@ def _step(b: FunctionBuilder, pointer: V, distance: V, times: V | int) -> V:
     return b.gep("i8", pointer, b.mul(distance, times), flags="") if times != 0 else pointer
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Passes:
     """Emits passes over columns of one dtype into the module of a program; equal functions exist once."""
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from pullback.record import record
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +38,7 @@ _EDGE = 30.0
 """Instructions for each element of a column outside of the passes: reading, factors, transposition, writing."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pass:
     """One step of Stockham's method: butterflies of `radix` on elements `stride * count` apart, `count` factors."""
 
@@ -46,7 +47,7 @@ class Pass:
     stride: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """A length as a matrix: `rows` rows and `columns` columns."""
 

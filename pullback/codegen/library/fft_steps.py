@@ -7,7 +7,6 @@ lanes, in one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,13 +17,14 @@ from pullback.codegen.library.fft_plan import Split, radices_of, unit_roots
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Program, aligned
 from pullback.ir.types import DType
+from pullback.record import record
 
 TABLE_LENGTH = 1 << 15
 """Up to this length the factors between the two steps are in a table by row and block; above, each is a product of two
 from tables of the length of a root."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Line:
     """A transform of one line of complex numbers.
 

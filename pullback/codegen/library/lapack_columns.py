@@ -7,8 +7,6 @@ matrix) the entry in the pivot's row times the factors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pullback.codegen import memory
 from pullback.codegen.lane import Lane
 from pullback.codegen.library.lapack_calls import Lapack, Parts, total
@@ -18,6 +16,7 @@ from pullback.codegen.scalars import Scalars
 from pullback.codegen.strips import element
 from pullback.codegen.target import Target
 from pullback.ir.types import I64, DType
+from pullback.record import record
 
 
 def is_small(target: Target, dtype: DType, n: int) -> bool:
@@ -31,7 +30,7 @@ def column_sizes(shape: System) -> list[int]:
     return [(shape.n + shape.columns) * lanes * item, shape.n * 8, lanes * item]
 
 
-@dataclass
+@record
 class ColumnElimination:
     """Emits the elimination of one matrix in scratch memory."""
 

@@ -6,7 +6,6 @@ Rows are vectors of lanes, those of the right sides too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pullback.codegen import memory
@@ -16,12 +15,13 @@ from pullback.codegen.program import Program
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.strips import element, vector_loop
 from pullback.ir.types import DType
+from pullback.record import record
 
 TINY = 6
 """Larger matrices take loops: the code of n written-out steps grows as n squared, and compile time with it."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class System:
     """op(A) X = B with `columns` right sides, real.
 

@@ -1,29 +1,29 @@
-"""Solves with triangular matrices, and small factors of Cholesky's method, in generated code.
+"""Solves with triangular matrices, in generated code.
 
-Right sides are taken in tiles of some rows and some vectors. What the rows solved before contribute to a tile is a
-product of matrices with the tile in registers; within the tile the solve is written out.
+Right sides are taken in tiles of some rows, a vector each. What the rows solved before contribute to a tile is a
+product of matrices with the tile in registers; within the tile the solve is written out. If the rows are not a whole
+number of tiles, the first one is smaller: its code is the shortest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.codegen import memory
-from pullback.codegen.lane import Lane, lane_constant
+from pullback.codegen.lane import Lane, element_type, lane_constant
+from pullback.codegen.library.fft_lanes import Complexes, Pair
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.strips import element, lanes_for
 from pullback.codegen.target import Target
-from pullback.ir.types import DType
+from pullback.ir.types import DType, real_dtype
+from pullback.record import record
 
 TILE_ROWS = 8
-"""With one or two vectors a row, the tile and one row of right sides fit in the registers."""
-
-_VECTORS = 2
+"""As many rows as additions must be under way to keep both units for them busy; half as many of complex numbers."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Triangle:
     """op(A) for a triangular A in C order.
 
@@ -64,139 +64,153 @@ class TriangleSolver:
         self.shape = shape
         self.columns = columns
         self.a, self.rhs, self.x = pointers
-        self.lanes = lanes_for(target, shape.dtype, columns)
+        self.part = real_dtype(shape.dtype)
+        self.lanes = lanes_for(target, self.part, columns)
+        self.tile_rows = TILE_ROWS if shape.dtype.kind == "f" else TILE_ROWS // 2
 
     def run(self) -> None:
-        """Strip by strip of columns: as many vectors as a tile takes, then one, then what is left."""
-        at = 0
-        for vectors in dict.fromkeys((min(_VECTORS, max(1, self.columns // self.lanes)), 1)):
-            width = vectors * self.lanes
-            stop = at + (self.columns - at) // width * width
-            if stop - at == width:
-                self._strip(const("i64", at), vectors, self.lanes, None)
-            elif stop > at:
-                with self.b.loop(at, stop, width) as loop:
-                    self._strip(loop.index, vectors, self.lanes, None)
-            at = stop
-        if rest := self.columns - at:
-            lanes = self.lanes
-            while lanes // 2 >= rest:
-                lanes //= 2
-            self._strip(const("i64", at), 1, lanes, rest if rest < lanes else None)
+        """Strip by strip of columns."""
+        if self.columns <= self.lanes:
+            self._strip(const("i64", 0))
+            return
+        with self.b.loop(0, self.columns, self.lanes) as loop:
+            self._strip(loop.index)
 
-    def _strip(self, column: V, vectors: int, lanes: int, mask: int | None) -> None:
-        """All rows of a strip: whole tiles, then the rows that are left at the end of the order."""
-        n, b = self.shape.n, self.b
-        tile = _Tile(self, column, vectors, lanes, mask)
-        whole = n // TILE_ROWS * TILE_ROWS
-        if whole == TILE_ROWS:
-            tile.emit(const("i64", 0), TILE_ROWS)
-        elif whole:
-            with b.loop(0, whole, TILE_ROWS) as loop:
-                tile.emit(loop.index, TILE_ROWS)
-        if n > whole:
-            tile.emit(const("i64", whole), n - whole)
+    def _strip(self, column: V) -> None:
+        """All rows of a strip, tile by tile."""
+        n, size = self.shape.n, self.tile_rows
+        count = self.b.rsub(self.columns, column) if self.columns % self.lanes else None
+        first = n % size or size
+        self.tile(const("i64", 0), column, first, count).solve()
+        if n > first:
+            with self.b.loop(first, n, size) as loop:
+                self.tile(loop.index, column, size, count).solve()
 
-    def row(self, number: V) -> V:
-        """The row that is solved as that number."""
-        return number if self.shape.forward else self.b.rsub(self.shape.n - 1, number)
+    def tile(self, start: V, column: V, rows: int, count: V | None = None) -> Tile:
+        """The tile that begins with the row solved as number `start`; `count`: columns that are left, if they may be
+        fewer than lanes."""
+        shape = self.shape
+        first = start if shape.forward else self.b.rsub(shape.n - 1, start)
+        return Tile(self, start, first, column, rows, count)
 
-    def coefficient(self, row: V, column: V) -> Lane:
-        """An entry of op(A)."""
-        b, shape = self.b, self.shape
-        at = b.add(b.mul(row, shape.strides[0]), b.mul(column, shape.strides[1]))
-        entry = memory.load(b, shape.dtype, element(b, self.a, shape.dtype, at))
-        return self.s.math("conj", entry) if shape.conjugate else entry
+    def address(self, pointer: V, row: V, column: V, strides: tuple[int, int]) -> V:
+        """Of an element of a matrix."""
+        b = self.b
+        return element(b, pointer, self.shape.dtype, b.add(b.mul(row, strides[0]), b.mul(column, strides[1])))
 
 
-@dataclass(frozen=True)
-class _Tile:
-    """Some rows, in the order they are solved, of one strip of right sides."""
+@record(frozen=True)
+class Tile:
+    """Some rows, in the order they are solved, of one strip of right sides.
+
+    start, first : number of the first row in that order, and which row it is
+    """
 
     solver: TriangleSolver
+    start: V
+    first: V
     column: V
-    vectors: int
-    lanes: int
-    mask: int | None
+    rows: int
+    count: V | None
 
-    def emit(self, start: V, count: int) -> None:
+    @property
+    def b(self) -> FunctionBuilder:
+        return self.solver.b
+
+    @property
+    def lanes(self) -> int:
+        return self.solver.lanes
+
+    def solve(self) -> None:
+        """Solve for the tile, all rows before it being known."""
         solver = self.solver
-        b = solver.b
-        rows = [solver.row(b.add(start, r)) for r in range(count)]
-        values = [self._load(solver.rhs, row) for row in rows]
-        if start.name != "0":
-            values = self._less_solved(values, rows, start)
-        for r, row in enumerate(rows):
-            values[r] = self._over(values[r], solver.coefficient(row, row))
-            for later in range(r + 1, count):
-                values[later] = self._less(values[later], solver.coefficient(rows[later], row), values[r])
-        for row, value in zip(rows, values, strict=True):
-            for k, part in enumerate(value):
-                memory.store(b, part, self._address(solver.x, row, k), 1, self.mask)
+        values = self.less_known(self.load(solver.rhs))
+        corner = solver.address(solver.a, self.first, self.first, solver.shape.strides)
+        for r in range(self.rows):
+            values[r] = self._over(values[r], self._coefficient(corner, r, r))
+            for later in range(r + 1, self.rows):
+                values[later] = self.less(values[later], self._coefficient(corner, later, r), values[r])
+        self.store(values)
 
-    def _less_solved(self, values: Sequence[list[Lane]], rows: Sequence[V], start: V) -> list[list[Lane]]:
+    def less_known(self, values: Sequence[Lane]) -> list[Lane]:
         """What the rows before contribute, taken away."""
-        solver = self.solver
-        dtype, parts = solver.shape.dtype, len(values[0][0].parts)
-        flat = [part for value in values for lane in value for part in lane.parts]
-        with solver.b.loop(0, start, carry=flat) as loop:
-            done = solver.row(loop.index)
-            known = self._load(solver.x, done)
-            now = _unflattened(dtype, loop.carry, self.vectors, parts)
-            now = [
-                self._less(value, solver.coefficient(row, done), known) for value, row in zip(now, rows, strict=True)
-            ]
-            loop.turn(*[part for value in now for lane in value for part in lane.parts])
-        return _unflattened(dtype, loop.results, self.vectors, parts)
+        solver, b = self.solver, self.b
+        shape = solver.shape
+        if self.start.name == "0":
+            return list(values)
+        parts = len(values[0].parts)
+        with b.loop(0, self.start, carry=[part for value in values for part in value.parts]) as loop:
+            row = loop.index if shape.forward else b.rsub(shape.n - 1, loop.index)
+            corner = solver.address(solver.a, self.first, row, shape.strides)
+            known = self._load_row(solver.address(solver.x, row, self.column, (solver.columns, 1)))
+            now = _lanes(shape.dtype, loop.carry, parts)
+            now = [self.less(value, self._coefficient(corner, r, 0), known) for r, value in enumerate(now)]
+            loop.turn(*[part for value in now for part in value.parts])
+        return _lanes(shape.dtype, loop.results, parts)
 
-    def _less(self, value: Sequence[Lane], coefficient: Lane, x: Sequence[Lane]) -> list[Lane]:
+    def _coefficient(self, corner: V, row: int, column: int) -> Lane:
+        """The entry of op(A) so many rows and columns behind a corner, in the order they are solved."""
+        solver = self.solver
+        shape = solver.shape
+        distance = row * shape.strides[0] + column * shape.strides[1]
+        at = memory.offset(self.b, corner, shape.dtype, distance if shape.forward else -distance)
+        entry = memory.load(self.b, shape.dtype, at)
+        return solver.s.math("conj", entry) if shape.conjugate else entry
+
+    def less(self, value: Lane, coefficient: Lane, x: Lane) -> Lane:
+        """value - coefficient * x."""
+        b, c = self.b, memory.splat(self.b, coefficient, x.lanes)
+        re = b.fma(b.fneg(c.re), x.re, value.re)
+        if c.im is None or x.im is None or value.im is None:
+            return Lane(x.dtype, re)
+        minus = b.fneg(c.im)
+        return Lane(x.dtype, b.fma(c.im, x.im, re), b.fma(minus, x.re, b.fma(b.fneg(c.re), x.im, value.im)))
+
+    def _over(self, value: Lane, pivot: Lane) -> Lane:
+        """value / pivot; where there are many rows, times its inverse, as BLAS does."""
         s = self.solver.s
-        wide = memory.splat(s.b, s.math("neg", coefficient), self.lanes)
-        return [s.multiply_add(wide, known, old) for known, old in zip(x, value, strict=True)]
+        if self.solver.shape.n <= TILE_ROWS:
+            return s.binary("div", value, memory.splat(s.b, pivot, value.lanes))
+        inverse = s.binary("div", s.constant(pivot, 1.0), pivot)
+        return s.binary("mul", value, memory.splat(s.b, inverse, value.lanes))
 
-    def _over(self, value: Sequence[Lane], pivot: Lane) -> list[Lane]:
-        s = self.solver.s
-        wide = memory.splat(s.b, pivot, self.lanes)
-        return [s.binary("div", part, wide) for part in value]
+    # ---------------------------------------------------------------- rows in memory
 
-    def _load(self, pointer: V, row: V) -> list[Lane]:
+    def load(self, pointer: V) -> list[Lane]:
+        """The tile's rows of a matrix with a column for each right side."""
+        return [self._load_row(at) for at in self._places(pointer)]
+
+    def store(self, values: Sequence[Lane]) -> None:
+        """Put the rows to their places in the solution."""
+        for at, value in zip(self._places(self.solver.x), values, strict=True):
+            if value.im is None or self.lanes == 1:
+                memory.store(self.b, value, at, 1, self._mask)
+            else:
+                self._complexes.store(Pair(value.re, value.im), at, self.count)
+
+    def _places(self, pointer: V) -> list[V]:
         solver = self.solver
-        addresses = [self._address(pointer, row, k) for k in range(self.vectors)]
-        return [memory.load(solver.b, solver.shape.dtype, at, 1, self.lanes, self.mask) for at in addresses]
+        first = solver.address(pointer, self.first, self.column, (solver.columns, 1))
+        step = solver.columns if solver.shape.forward else -solver.columns
+        return [memory.offset(self.b, first, solver.shape.dtype, r * step) for r in range(self.rows)]
 
-    def _address(self, pointer: V, row: V, vector: int) -> V:
-        solver = self.solver
-        b = solver.b
-        at = b.add(b.mul(row, solver.columns), self.column)
-        return element(b, pointer, solver.shape.dtype, b.add(at, vector * self.lanes))
+    def _load_row(self, at: V) -> Lane:
+        dtype = self.solver.shape.dtype
+        if dtype.kind == "c" and self.lanes > 1:
+            return Lane(dtype, *self._complexes.load(at, self.count))
+        return memory.load(self.b, dtype, at, 1, self.lanes, self._mask)
+
+    @property
+    def _complexes(self) -> Complexes:
+        part = self.solver.part
+        return Complexes(self.b, element_type(part), part.itemsize, self.lanes)
+
+    @property
+    def _mask(self) -> V | None:
+        if self.count is None or self.lanes == 1:
+            return None
+        return self.b.icmp("slt", memory.lane_numbers(self.lanes), self.b.splat(self.count, self.lanes))
 
 
-def _unflattened(dtype: DType, values: Sequence[V], vectors: int, parts: int) -> list[list[Lane]]:
-    lanes = [Lane(dtype, *values[i : i + parts]) for i in range(0, len(values), parts)]
-    return [lanes[i : i + vectors] for i in range(0, len(lanes), vectors)]
-
-
-# ------------------------------------------------------------------ Cholesky, written out
-
-
-def cholesky_small(s: Scalars, dtype: DType, n: int, a: V, out: V) -> V:
-    """L of the lower triangle of a real `a`, entry by entry; i1: is a pivot not positive (NaN goes through)."""
-    b = s.b
-    factor: dict[tuple[int, int], Lane] = {}
-    failed = const("i1", False)
-    for j in range(n):
-        for i in range(j, n):
-            entry = memory.load(b, dtype, memory.offset(b, a, dtype, i * n + j))
-            for k in range(j):
-                entry = s.multiply_add(s.math("neg", factor[i, k]), factor[j, k], entry)
-            factor[i, j] = entry
-        pivot = factor[j, j]
-        failed = b.or_(failed, b.fcmp("ole", pivot.re, 0.0))
-        factor[j, j] = root = s.math("sqrt", pivot)
-        for i in range(j + 1, n):
-            factor[i, j] = s.binary("div", factor[i, j], root)
-    zero = lane_constant(dtype, 0.0, 1)
-    for i in range(n):
-        for j in range(n):
-            memory.store(b, factor.get((i, j), zero), memory.offset(b, out, dtype, i * n + j))
-    return failed
+def _lanes(dtype: DType, values: Sequence[V], parts: int) -> list[Lane]:
+    return [Lane(dtype, *values[i : i + parts]) for i in range(0, len(values), parts)]
