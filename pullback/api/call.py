@@ -49,7 +49,7 @@ class Call:
 
 
 class _Same:
-    """Stands for an object in a key: equal to itself alone. It holds the object, so that no other takes its identity."""
+    """Stands for an object in a key: equal to itself alone. It holds the object, whose identity then stays its own."""
 
     __slots__ = ("value",)
 

@@ -133,6 +133,8 @@ def trace(
         state.place = _source(fn)
         outputs, results = _outputs(state, out_leaves)
     numbers = tuple([k for k, leaf in enumerate(leaves) if isinstance(leaf, Spec)])
+    if state.parent is not None:
+        state.parent.checks.extend(state.checks)  # if this becomes a region of an op, they are in its program
     function, guards = state.builder.function(state.name, results, source=_source(fn)), state.guards
     if state.segments:
         function, now = with_checkpoints(function, state.segments)

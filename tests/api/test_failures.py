@@ -1,4 +1,4 @@
-"""Errors of compiled code have the class that NumPy's user expects, and the user's line; options belong to a function."""
+"""Errors of compiled code have the class that NumPy's user expects, and the user's line; options of a function."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Transforms of transforms: to third order, in both modes, batched, with containers; each result checked by a formula."""
+"""Transforms of transforms: to third order, in both modes, batched, with containers; checked by formulas."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
 """Python decisions: many paths through one function, their bound, threads, recursion, exceptions."""
 
+import contextlib
 import threading
 from typing import Any
 
@@ -124,10 +125,8 @@ def test_a_different_result_for_equal_arguments_is_an_error_or_right() -> None:
         calls.append(1)
         return x * len(calls)
 
-    try:
+    with contextlib.suppress(PullbackError):
         assert pb.grad(f)(1.0) == 1.0
-    except PullbackError:
-        pass
 
 
 def test_without_memory_every_call_traces() -> None:
