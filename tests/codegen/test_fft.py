@@ -62,8 +62,7 @@ def assert_transforms(native: Native, xs: Sequence[Array], inverse: bool = False
 # ------------------------------------------------------------------ values
 
 
-@by_dtype
-@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize(("dtype", "inverse"), [(DTYPES[0], False), (DTYPES[1], True)], ids=str)
 @pytest.mark.parametrize("lengths", [range(1, 50), range(50, 100), range(100, 140)], ids=["to 49", "to 99", "to 139"])
 def test_every_length(dtype: DType, inverse: bool, lengths: range) -> None:
     xs = [numbers(dtype, n) for n in lengths]
@@ -77,12 +76,12 @@ def test_long_lines(dtype: DType, n: int) -> None:
 
 
 @by_dtype
-@pytest.mark.parametrize("n", [2, 7, 16, 31, 60, 127, 128, 211])
+@pytest.mark.parametrize("n", [2, 7, 31, 60, 127, 128, 211])
 def test_batches_of_lines(dtype: DType, n: int) -> None:
-    counts: list[Shape] = [(0,), (1,), (3,), (16,), (2, 17), (40, 25)]
+    counts: list[Shape] = [(0,), (1,), (3,), (16,), (2, 17), (40, 9)]
     xs = [numbers(dtype, *count, n) for count in counts]
-    for inverse in (False, True):
-        assert_transforms(compiled(transforms(dtype, [x.shape for x in xs], inverse)), xs, inverse)
+    inverse = n % 2 == 0
+    assert_transforms(compiled(transforms(dtype, [x.shape for x in xs], inverse)), xs, inverse)
 
 
 def test_batches_of_long_lines_share_tables_made_at_the_call() -> None:

@@ -13,9 +13,9 @@ from sys import byteorder
 
 from pullback.codegen.fill import copy
 from pullback.codegen.lane import element_type
+from pullback.codegen.library.lapack_turn import turn_function
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Program, aligned
-from pullback.codegen.single import copy_piece
 from pullback.codegen.spec import make_spec
 from pullback.ir.builder import Builder
 from pullback.ir.index import Affine
@@ -107,11 +107,8 @@ class Lapack:
     def turned(self, target: V, source: V, rows: int, columns: int, lead: int = 0, apart: int = 0) -> None:
         """The transpose: `source` has `rows` rows of `columns` elements, `lead` elements apart (default: close
         together), `target` gets `columns` rows, `apart` elements apart."""
-        lead, apart = lead or columns, apart or rows
-        read, write = Affine(0, _terms(lead, 1, rows, columns)), Affine(0, _terms(1, apart, rows, columns))
-        given = tensor_type(self.dtype, ((rows - 1) * lead + columns,))
-        made = tensor_type(self.dtype, ((columns - 1) * apart + rows,))
-        self._run(copy_piece((rows, columns), given, read, made, write).spec, source, target)
+        numbers = [const("i64", k) for k in (rows, columns, lead or columns, apart or rows)]
+        self.b.call("void", turn_function(self.program, self.dtype), [source, target, *numbers])
 
     def copied(self, target: V, source: V, count: int, conjugate: bool = False) -> None:
         """So many elements, conjugated or as they are."""
@@ -138,10 +135,6 @@ class Lapack:
             start = b.add(b.mul(row, n), b.add(row, 1)) if above else b.mul(row, n)
             count = b.rsub(n - 1, row) if above else row
             b.memset(b.gep("i8", matrix, b.mul(start, item), flags=""), 0, b.mul(count, item), item)
-
-
-def _terms(row: int, column: int, rows: int, columns: int) -> tuple[tuple[int, int], ...]:
-    return tuple((axis, c) for axis, c, n in ((0, row, rows), (1, column, columns)) if n > 1)
 
 
 # ------------------------------------------------------------------ parts of scratch memory
