@@ -15,6 +15,7 @@ from pullback.codegen.lower import Lowered, lower
 from pullback.codegen.target import QUICK, compile_module, host_target, load_object
 from pullback.ir.graph import Function, Value, walk
 from pullback.ir.plan import Plan, Slot
+from pullback.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
 
@@ -68,20 +69,25 @@ class Native:
             raise RuntimeError(f"status {status}")
         return results
 
-    def run(self, *args: object) -> tuple[int, tuple[Array, ...]]:
-        """The status and the results."""
+    def run(self, *args: object, align: int = 0) -> tuple[int, tuple[Array, ...]]:
+        """The status and the results, whose memory begins `align` elements behind a multiple of 64 bytes."""
         inputs = [
             np.ascontiguousarray(np.asarray(x, t.dtype)).reshape(t.shape)
             for x, t in zip(args, self.function.param_types, strict=True)
         ]
-        outputs = [np.empty(t.shape, t.dtype) for t in self.function.result_types]
-        for out in outputs:
-            out.reshape(-1).view(np.uint8)[:] = 0xA5
+        outputs = [_filled(t, align) for t in self.function.result_types]
         raw = np.empty(self.lowered.arena_bytes + 64, np.uint8)
         raw[:] = 0xA5
         arena = -(-raw.ctypes.data // 64) * 64
         entry = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(self.loaded.address(self.lowered.kernel))
         return int(entry(_pointers(inputs), _pointers(outputs), arena)), tuple(outputs)
+
+
+def _filled(type_: TensorType, align: int) -> Array:
+    """An array full of rubbish."""
+    raw = np.full(type_.nbytes + 128, 0xA5, np.uint8)
+    start = -raw.ctypes.data % 64 + align * type_.dtype.itemsize
+    return raw[start : start + type_.nbytes].view(type_.dtype).reshape(type_.shape)
 
 
 def _pointers(arrays: Sequence[Array]) -> Any:

@@ -46,6 +46,7 @@ class BodyEmitter:
 
     operands, results : addresses of the buffers
     ragged : may a range of the vector level end within a turn, where its ends are not known
+    streamed : stores that go past the cache
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class BodyEmitter:
         self.reducers = [Reducer(store.kind, store.type.dtype) for store in nest.stores]
         self.ranges = [(0, n) for n in nest.sizes]
         self.lanes, self.copies = nest.lanes, 1
+        self.streamed: frozenset[int] = frozenset()
         self._end: Index | None = None
         self._mask: Mask = None
         self._index: list[Index] = [0] * nest.depth
@@ -379,7 +381,10 @@ class BodyEmitter:
             value = combine(self.s, store.kind, old, value)
         elif self.nest.register_level(store) == self.nest.depth:
             value = alone(self.s, store.kind, value)
-        memory.store(self.b, value, address, stride, mask)
+        if k in self.streamed and mask is None and value.lanes == self.nest.lanes:
+            memory.stream(self.b, value, address)
+        else:
+            memory.store(self.b, value, address, stride, mask)
 
 
 # ------------------------------------------------------------------ analysis

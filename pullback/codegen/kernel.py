@@ -17,6 +17,7 @@ from pullback.codegen.reduce import identity_number
 from pullback.codegen.scalars import Scalars
 from pullback.codegen.segments import all_bounds
 from pullback.codegen.spec import KernelSpec, make_spec, pairs_sine_and_cosine
+from pullback.codegen.streaming import all_aligned, make_visible, streamed_stores
 from pullback.codegen.target import Target
 from pullback.codegen.tile import tiled
 from pullback.ir.graph import Region, Value
@@ -124,7 +125,34 @@ def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial
 
 def _emit_serial(e: Emission, b: FunctionBuilder, nest: Nest, operands: Sequence[V], results: Sequence[V]) -> None:
     _fill_accumulators(b, nest, results, 1)
-    LoopEmitter(BodyEmitter(e.scalars(b, nest.spec), nest, operands, results)).run()
+    _emit_loops(e, b, nest, operands, results)
+
+
+def _emit_loops(
+    e: Emission,
+    b: FunctionBuilder,
+    nest: Nest,
+    operands: Sequence[V],
+    results: Sequence[V],
+    part: tuple[int, V, V] | None = None,
+    ragged: bool = True,
+) -> None:
+    """The nest, or a part of it; twice where results are streamed if they are aligned."""
+    streamed = streamed_stores(nest)
+    if not streamed:
+        LoopEmitter(BodyEmitter(e.scalars(b, nest.spec), nest, operands, results, ragged), part).run()
+        return
+    past, through, done = b.new_label("stream"), b.new_label("cached"), b.new_label("stored")
+    b.condbr(all_aligned(b, nest, streamed, results), past, through)
+    for label, chosen in ((past, streamed), (through, frozenset[int]())):
+        b.label(label)
+        body = BodyEmitter(e.scalars(b, nest.spec), nest, operands, results, ragged)
+        body.streamed = chosen
+        LoopEmitter(body, part).run()
+        if chosen:
+            make_visible(b)
+        b.br(done)
+    b.label(done)
 
 
 def emit_inline(
@@ -269,8 +297,7 @@ def _emit_chunk(e: Emission, name: str, nest: Nest, share: Share) -> str:
     size = nest.sizes[share.level]
     lo = b.mul(number, share.length)
     hi = b.intrinsic("smin", b.add(lo, share.length), size)
-    body = BodyEmitter(e.scalars(b, nest.spec), nest, pointers[:count], results, _is_ragged(nest, share))
-    LoopEmitter(body, (share.level, lo, hi)).run()
+    _emit_loops(e, b, nest, pointers[:count], results, (share.level, lo, hi), _is_ragged(nest, share))
     b.ret()
     return name
 

@@ -51,11 +51,18 @@ def load(b: FunctionBuilder, dtype: DType, pointer: V, stride: int = 1, lanes: i
     return Lane(dtype, _from_memory(b, dtype, raw))
 
 
-def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Mask = None, metadata: str = "") -> None:
+def stream(b: FunctionBuilder, value: Lane, pointer: V) -> None:
+    """A whole vector, to an address that is a multiple of its size, past the cache."""
+    raw = _to_memory(b, value.dtype, value.re)
+    node = b.module.metadata("!{i32 1}")
+    b.store(raw, pointer, value.dtype.itemsize * value.lanes, f", !nontemporal {node}")
+
+
+def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Mask = None) -> None:
     """Lane k to `pointer[k * stride]`, where the mask holds."""
     dtype, lanes = value.dtype, value.lanes
     if lanes == 1:
-        _store_one(b, value, pointer, metadata)
+        _store_one(b, value, pointer)
         return
     raw = _to_memory(b, dtype, value.re)
     known = mask_vector(b, mask, lanes)
@@ -64,7 +71,7 @@ def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Ma
         raw, known = _reversed(b, raw, lanes), None if known is None else _reversed(b, known, lanes)
         stride = 1
     if stride == 1 and known is None:
-        b.store(raw, pointer, dtype.itemsize, metadata)
+        b.store(raw, pointer, dtype.itemsize)
     elif stride == 1:
         assert known is not None
         b.masked_store(raw, pointer, dtype.itemsize, known)
@@ -72,7 +79,7 @@ def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Ma
         b.scatter(raw, _addresses(b, dtype, pointer, stride, lanes), dtype.itemsize, mask)
     else:
         for lane in range(lanes if mask is None else mask):
-            b.store(b.extract(raw, lane), offset(b, pointer, dtype, lane * stride), dtype.itemsize, metadata)
+            b.store(b.extract(raw, lane), offset(b, pointer, dtype, lane * stride), dtype.itemsize)
 
 
 def load_each(b: FunctionBuilder, dtype: DType, addresses: list[V]) -> Lane:
@@ -112,14 +119,14 @@ def _load_one(b: FunctionBuilder, dtype: DType, pointer: V) -> Lane:
     return Lane(dtype, _from_memory(b, dtype, b.load(memory_type(dtype), pointer, dtype.itemsize)))
 
 
-def _store_one(b: FunctionBuilder, value: Lane, pointer: V, metadata: str) -> None:
+def _store_one(b: FunctionBuilder, value: Lane, pointer: V) -> None:
     dtype = value.dtype
     if value.im is not None:
         part = real_dtype(dtype)
-        b.store(value.re, pointer, part.itemsize, metadata)
-        b.store(value.im, offset(b, pointer, part, 1), part.itemsize, metadata)
+        b.store(value.re, pointer, part.itemsize)
+        b.store(value.im, offset(b, pointer, part, 1), part.itemsize)
         return
-    b.store(_to_memory(b, dtype, value.re), pointer, dtype.itemsize, metadata)
+    b.store(_to_memory(b, dtype, value.re), pointer, dtype.itemsize)
 
 
 # ------------------------------------------------------------------ vectors

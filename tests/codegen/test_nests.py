@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pullback.codegen import streaming
 from pullback.codegen.expand import axis_to_expand
 from pullback.codegen.nest import merged_axes, plan_nest
 from pullback.codegen.segments import level_segments
@@ -20,7 +21,7 @@ from pullback.ir.interpret import interpret
 from pullback.ir.types import Shape, TensorType, tensor_type
 from pullback.passes.fuse import fuse
 from tests.codegen.checks import build
-from tests.native import run_native
+from tests.native import compile_plan, run_native, simple_plan
 
 Array = np.ndarray[Any, Any]
 
@@ -127,6 +128,25 @@ def test_a_gather_inside_of_a_kernel(shared: bool) -> None:
         return f.exp(f.gather(x, f.clip(i, f.zeros_like(i), f.full_like(i, 9)), axis=0)) * 3.0
 
     check([f64(10, 5), index], program)
+
+
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("shape", [(1000,), (40, 64), (3, 61)])
+def test_large_results_are_written_past_the_cache_where_they_are_aligned(
+    shape: Shape, align: int, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "FROM_BYTES", 0)
+
+    def program(f: Emitter, x: Expr) -> list[Expr]:
+        return [x * 2.0 + 1.0, x - f.broadcast_to(f.sum(x, axes=(0,)), shape, tuple(range(1, len(shape))))]
+
+    function = build([f64(*shape)], program)
+    x = np.random.default_rng(0).standard_normal(shape)
+    native = compile_plan(simple_plan(fuse(function)))
+    _, found = native.run(x, align=align)
+    for got, want in zip(found, interpret(function, [x]), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    assert "nontemporal" in native.lowered.text
 
 
 # ------------------------------------------------------------------ the plans
