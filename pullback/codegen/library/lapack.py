@@ -1,8 +1,8 @@
 """Factorisations and solves over leading batch axes: generated code where it is faster than a call, else LAPACK.
 
-`lapack_calls` has the calls; `lapack_tiny`, `lapack_columns`, `lapack_triangle` and `lapack_cholesky` the generated code;
-`lapack_loops` what is done where there is no LAPACK; `batches` the loop over the batch. Every op fails in one way at most, by a status of
-`ir.failures`.
+`lapack_calls` and `lapack_general` have the calls; `lapack_tiny`, `lapack_columns`, `lapack_triangle` and
+`lapack_cholesky` the generated code; `lapack_loops` what is done where there is no LAPACK; `batches` the loop over the
+batch. Every op fails in one way at most, by a status of `ir.failures`.
 """
 
 from __future__ import annotations
