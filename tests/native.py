@@ -16,6 +16,7 @@ from pullback.codegen.target import QUICK, compile_module, host_target, load_obj
 from pullback.ir.graph import Function, Value, walk
 from pullback.ir.plan import Plan, Slot
 from pullback.ir.types import TensorType
+from pullback.runtime.blas import Blas
 
 Array = np.ndarray[Any, Any]
 
@@ -43,8 +44,6 @@ def _symbol(name: str) -> int:
 
 
 def _library(name: str) -> int:
-    from pullback.runtime.blas import Blas  # the runtime is heavy to import where no BLAS is called
-
     if name.startswith(("cblas_", "lapack_")):
         return Blas.find().address(name) or 0
     for library in (ctypes.CDLL(None), ctypes.CDLL(ctypes.util.find_library("m"))):
