@@ -22,7 +22,7 @@ from pullback.ir.plan import Plan
 from pullback.ir.text import print_function
 from pullback.ir.verify import verify
 from pullback.ir.work import work_of
-from pullback.lazy import LazyModule
+from pullback.lazy import LazyModule, uncollected
 from pullback.passes import base, manager, memory, pipeline
 from pullback.passes.fuse import fuse
 from pullback.record import record
@@ -135,7 +135,8 @@ def compiled(function: Function, signature: Signature, options: Options, log: Lo
         if found is not None:
             log.cached = True
             return found
-    made = _compiled_anew(function, signature, options, log)
+    with uncollected():
+        made = _compiled_anew(function, signature, options, log)
     if key:
         disk_cache(options.cache_dir).put(key, compiled_to_bytes(made))
     return made

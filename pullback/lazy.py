@@ -8,9 +8,9 @@ from typing import Any
 
 
 @contextmanager
-def importing() -> Iterator[None]:
-    """No garbage collection meanwhile. Imports make many objects that stay, and nothing to collect; looking through all
-    of them again and again takes a quarter of the time."""
+def uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile. Imports, traces and passes make many objects that stay, and nothing to collect;
+    looking through all of them again and again takes a quarter to a half of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -30,7 +30,7 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        with importing():
+        with uncollected():
             module = importlib.import_module(self._name)
         found = getattr(module, attribute)
         self.__dict__[attribute] = found

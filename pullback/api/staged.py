@@ -7,6 +7,7 @@ from typing import Any
 from pullback.api.call import Call, leaf_names
 from pullback.api.settings import current_options
 from pullback.ir.graph import Function
+from pullback.lazy import uncollected
 from pullback.passes.roll import roll
 from pullback.record import record
 from pullback.tracer.arguments import Spec
@@ -74,16 +75,17 @@ def as_container(outputs: Sequence[Output], tree: TreeDef, shift: int = 0) -> An
 def trace_call(fn: Callable[..., Any], call: Call, with_values: bool = True) -> Traced:
     """Trace `fn` for a call, with its values for Python branches, under the options in force; long loops are rolled."""
     options = current_options()
-    traced = trace(
-        fn,
-        call.tree,
-        call.leaves,
-        call.values if with_values else None,
-        names=leaf_names(fn, call),
-        ties=options.ties,
-        patch=options.patch,
-    )
-    return replace(traced, function=roll(traced.function, options))
+    with uncollected():
+        traced = trace(
+            fn,
+            call.tree,
+            call.leaves,
+            call.values if with_values else None,
+            names=leaf_names(fn, call),
+            ties=options.ties,
+            patch=options.patch,
+        )
+        return replace(traced, function=roll(traced.function, options))
 
 
 def stage_plain(fn: Callable[..., Any], call: Call) -> Staged:

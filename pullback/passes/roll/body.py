@@ -18,7 +18,7 @@ from pullback.passes.roll.moving import Moving
 from pullback.passes.roll.scope import Scope, table
 from pullback.passes.roll.track import Operand
 
-LARGEST_BATCH = 1 << 22
+LARGEST_BATCH = 1 << 20
 """Elements of a value, over all turns, up to which turns that do not need one another are computed at once."""
 WIDEST = 16
 """How many times an array may be copied into overlapping rows, one for each turn."""
@@ -246,4 +246,4 @@ def _is_narrow(move: Moving | None) -> bool:
     if move is None:
         return False
     elements = move.turns * int(np.prod(move.box, dtype=np.int64))
-    return move.is_run or elements <= max(WIDEST * int(np.prod(move.shape, dtype=np.int64)), LARGEST_BATCH >> 6)
+    return move.is_run or elements <= max(WIDEST * int(np.prod(move.shape, dtype=np.int64)), LARGEST_BATCH >> 4)
