@@ -2,6 +2,7 @@
 `jax.lax`."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from pullback.api.bodies import (
     trace_body,
 )
 from pullback.api.compiling import jit
+from pullback.api.schedule import Turns, chosen, in_blocks
 from pullback.errors import ArgumentError
 from pullback.ir.graph import Region
 from pullback.ir.types import DType, TensorType, tensor_type
-from pullback.tracer.entry import emit
+from pullback.tracer.entry import emit, inline, is_traced
 from pullback.tracer.trace import current
 from pullback.tracer.tree import TreeDef, map_leaves
 
@@ -120,6 +122,9 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int = 1,
+    *,
+    checkpoint: int | None = None,
+    memory_budget: int | None = None,
 ) -> tuple[Any, Any]:
     """`carry, y = f(carry, x)` over the rows of `xs`, compiled as one loop.
 
@@ -132,6 +137,9 @@ def scan(
     length : number of turns; needed only where `xs` is None
     reverse : from the last row to the first
     unroll : accepted for compatibility; the compiler decides
+    checkpoint : reverse mode keeps the carry of every so many turns only, and computes those between once more
+    memory_budget : reverse mode keeps so much only that its gradient needs no more bytes, beside its operands, results
+        and their gradients; as few turns as possible are computed again
 
     Returns
     -------
@@ -140,10 +148,11 @@ def scan(
     Raises
     ------
     ArgumentError (TypeError) : the carry changes its structure or shape (the leaf is named with both types), or lengths
-    differ.
+    differ; the budget cannot be kept (what can is named).
     """
     if current() is None:
-        return _compiled(lambda c, rows: scan(f, c, rows, length, reverse), init, xs)  # type: ignore[no-any-return]
+        again = partial(scan, checkpoint=checkpoint, memory_budget=memory_budget)
+        return _compiled(lambda c, rows: again(f, c, rows, length, reverse), init, xs)  # type: ignore[no-any-return]
     rows, row_specs, rows_tree = specs_of(xs, "xs")
     turns = _length(rows, rows_tree, length)
     slices = [array_spec(s.type.with_shape(s.type.shape[1:])) for s in row_specs]
@@ -158,7 +167,9 @@ def scan(
     region = _selected(body, types)
     attrs = {"carries": len(carry), "scanned": len(rows), "length": turns, "reverse": bool(reverse)}
     operands = [*_cast(carry, types), *rows, *body.captured]
-    results = emit("scan", operands, attrs, (region,))
+    planned = Turns(region, len(carry), len(rows), turns, bool(reverse))
+    lengths = chosen(planned, checkpoint, memory_budget) if turns else ()
+    results = inline(in_blocks(planned, lengths), operands) if lengths else emit("scan", operands, attrs, (region,))
     return carry_tree.unflatten(results[: len(carry)]), body.tree.children[1].unflatten(results[len(carry) :])
 
 
@@ -268,15 +279,30 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return tree.unflatten(results[: len(carry)])
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, unroll: Any = None) -> Any:
-    """`for i in range(lower, upper): value = body_fun(i, value)`, compiled; the bounds may be traced."""
-    if isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer):
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    unroll: Any = None,
+    *,
+    checkpoint: int | None = None,
+    memory_budget: int | None = None,
+) -> Any:
+    """`for i in range(lower, upper): value = body_fun(i, value)`, compiled; the bounds may be traced.
+
+    `checkpoint` and `memory_budget` are those of `scan`, for bounds that are Python numbers.
+    """
+    keeping: dict[str, Any] = {"checkpoint": checkpoint, "memory_budget": memory_budget}
+    if _is_known(lower) and _is_known(upper):
         turns = max(int(upper) - int(lower), 0)
         if current() is None:
-            return _compiled(lambda value: fori_loop(lower, upper, body_fun, value), init_val)
+            return _compiled(lambda value: fori_loop(lower, upper, body_fun, value, **keeping), init_val)
         (rows,) = emit("iota", [], {"type": tensor_type(INT64, (turns,)), "axis": 0})
         first = int(lower)
-        return scan(lambda value, i: (body_fun(i + first, value), ()), init_val, rows, length=turns)[0]
+        return scan(lambda value, i: (body_fun(i + first, value), ()), init_val, rows, length=turns, **keeping)[0]
+    if checkpoint is not None or memory_budget is not None:
+        raise ArgumentError("fori_loop: checkpoint and memory_budget need bounds that are Python numbers")
     if current() is None:
         return _compiled(lambda a, b, value: fori_loop(a, b, body_fun, value), lower, upper, init_val)
     carry, specs, tree = specs_of(init_val, "init_val")
@@ -299,6 +325,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     region = _selected(counted, [tensor_type(INT64, ()), *types])
     results = emit("scan", [count, start, *_cast(carry, types), *counted.captured], attrs, (region,))
     return tree.unflatten(results[1 : len(carry) + 1])
+
+
+def _is_known(bound: Any) -> bool:
+    """Whether a bound is a number now: a traced one passes for an int, but must not become a constant."""
+    return not is_traced(bound) and isinstance(bound, int | np.integer)
 
 
 # ------------------------------------------------------------------ associative_scan
