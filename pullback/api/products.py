@@ -1,7 +1,8 @@
 """vjp and jvp: products with the Jacobian, and linear functions of cotangents."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from pullback.api.call import Call, make_call
 from pullback.api.function import Transformed, make_transformed
 from pullback.api.programs import Program
+from pullback.api.settings import current_options, in_force
 from pullback.api.staged import Leaf, Staged, as_container, gradient_output, shaped, trace_call
+from pullback.config import Options
 from pullback.errors import ArgumentError
 from pullback.ir.graph import Function
 from pullback.ir.types import TensorType
@@ -18,6 +21,7 @@ from pullback.passes.partition import Partition, partition
 from pullback.passes.reverse import reverse
 from pullback.tracer.arguments import Spec
 from pullback.tracer.entry import Output, Traced
+from pullback.tracer.trace import current
 from pullback.tracer.tree import TreeDef, flatten
 
 # ------------------------------------------------------------------ jvp
@@ -37,7 +41,16 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         raise ArgumentError("jvp takes primals and tangents as tuples, one entry for each argument of the function")
     primals, tangents = tuple(primals), tuple(tangents)
+    if current() is None and isinstance(fun, Hashable):
+        return _kept_jvp_function(fun, has_aux, current_options())(primals, tangents)
     return jvp_function(fun, has_aux)(primals, tangents)
+
+
+@lru_cache(maxsize=16)
+def _kept_jvp_function(fun: Callable[..., Any], has_aux: bool, options: Options) -> Any:
+    """Kept for the next call with the same function, so that a loop of products compiles once."""
+    with in_force(options):
+        return jvp_function(fun, has_aux)
 
 
 def jvp_function(fun: Callable[..., Any], has_aux: bool) -> Any:

@@ -97,6 +97,19 @@ def test_jvp_of_containers_and_integers() -> None:
         pb.jvp(np.sin, (X,), (np.ones(2),))
 
 
+def test_a_loop_of_jvps_compiles_once() -> None:
+    traces = []
+
+    def f(x: Any) -> Any:
+        traces.append(1)
+        return np.sum(x**3)
+
+    for e in np.eye(3):
+        _, tangent = pb.jvp(f, (X,), (e,))
+        np.testing.assert_allclose(tangent, 3 * X**2 @ e)
+    assert len(traces) == 1
+
+
 A = np.arange(12.0).reshape(3, 4)
 
 
