@@ -261,6 +261,15 @@ def test_indefinite_matrices_have_no_cholesky_factor(dtype: DType, n: int) -> No
     assert status_of(lambda f, a: f.cholesky(a), a) == -failures.NOT_POSITIVE_DEFINITE
 
 
+def test_proportional_rows_of_small_integers_are_singular() -> None:
+    """The products are rounded before they are subtracted, as OpenBLAS does: fused, rounding errors would be left."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(-9, 10, (300, 2, 2)).astype(np.float64)
+    a[:, 1] = a[:, 0] * rng.integers(-3, 4, (300, 1))
+    sign, _ = compiled(function_of(lambda f, a: f.ops_of("slogdet", a), a))(a)
+    np.testing.assert_array_equal(sign, 0)
+
+
 @by_dtype
 def test_a_failure_in_one_thread_s_share_is_seen(dtype: DType) -> None:
     a, b = regular(dtype, 600, 8, 8), matrix(dtype, 600, 8, 1)

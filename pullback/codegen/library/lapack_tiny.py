@@ -53,15 +53,31 @@ class Flags(NamedTuple):
 NO_FLAGS = Flags(const("i1", False), const("i1", False))
 
 
+class Row(NamedTuple):
+    """A row under elimination: what it was, and the sum of what is to be taken away from it (None: nothing yet).
+
+    OpenBLAS adds up these products before it subtracts, so a matrix of small integers that is singular there is found
+    singular here.
+    """
+
+    given: Lane
+    taken: Lane | None = None
+
+
 class Step(NamedTuple):
-    """One step of elimination: the pivot's row and right side, the rows that are left, the flags so far."""
+    """One step of elimination: the pivot, its row of U and right side, the rows that are left, the flags so far."""
 
     pivot: Lane
     row: Lane
     side: Lane | None
-    rows: list[Lane]
+    rows: list[Row]
     sides: list[Lane]
     flags: Flags
+
+
+def entry(s: Scalars, row: Lane, lane: int) -> Lane:
+    """One number of a row."""
+    return row if row.lanes == 1 else Lane(row.dtype, s.b.extract(row.re, lane))
 
 
 class Eliminator:
@@ -71,22 +87,29 @@ class Eliminator:
         self.s = s
         self.b: FunctionBuilder = s.b
 
-    def entry(self, row: Lane, lane: int) -> Lane:
-        """One number of a row."""
-        return row if row.lanes == 1 else Lane(row.dtype, self.b.extract(row.re, lane))
-
-    def step(self, rows: Sequence[Lane], sides: Sequence[Lane], lane: int, flags: Flags) -> Step:
+    def step(self, rows: Sequence[Row], sides: Sequence[Lane], lane: int, flags: Flags) -> Step:
         """Bring the largest entry of a column to the first row and eliminate it from the others."""
         s, b = self.s, self.b
-        column = [self.entry(row, lane) for row in rows]
+        column = [self._entry(row, lane) for row in rows]
         flags, hits = self._choose(column, flags)
-        column, rows, sides = self._moved(column, hits), self._moved(rows, hits), self._moved(sides, hits)
-        pivot = column[0]
-        zero = b.fcmp("oeq", pivot.re, 0.0)
-        flags = Flags(b.or_(flags.singular, zero), flags.odd)
-        factors = [s.math("neg", s.binary("div", entry, pivot)) for entry in column[1:]]
-        left = self._subtracted(rows, factors)
-        return Step(pivot, rows[0], sides[0] if sides else None, left, self._subtracted(sides, factors), flags)
+        column, rows, sides = self._moved(column, hits), self._moved_rows(rows, hits), self._moved(sides, hits)
+        pivot, first = column[0], rows[0]
+        upper = first.given if first.taken is None else s.binary("sub", first.given, first.taken)
+        flags = Flags(b.or_(flags.singular, b.fcmp("oeq", pivot.re, 0.0)), flags.odd)
+        inverse = s.binary("div", s.constant(pivot, 1.0), pivot)
+        factors = [s.binary("mul", number, inverse) for number in column[1:]]
+        taken = [self._more(factor, upper, row.taken) for row, factor in zip(rows[1:], factors, strict=True)]
+        left = [Row(row.given, sums) for row, sums in zip(rows[1:], taken, strict=True)]
+        return Step(pivot, upper, sides[0] if sides else None, left, self._subtracted(sides, factors), flags)
+
+    def _entry(self, row: Row, lane: int) -> Lane:
+        given = entry(self.s, row.given, lane)
+        return given if row.taken is None else self.s.binary("sub", given, entry(self.s, row.taken, lane))
+
+    def _more(self, factor: Lane, upper: Lane, taken: Lane | None) -> Lane:
+        """The sum of what is to be taken away, with one more product."""
+        wide = memory.splat(self.b, factor, upper.lanes)
+        return self.s.binary("mul", wide, upper) if taken is None else self.s.multiply_add(wide, upper, taken)
 
     def _choose(self, column: Sequence[Lane], flags: Flags) -> tuple[Flags, list[V]]:
         """Which row is to change places with the first one: an i1 for each of the others. Of equal entries the first
@@ -116,14 +139,22 @@ class Eliminator:
             rest.append(self._select(hit, first, row))
         return [head, *rest]
 
+    def _moved_rows(self, rows: Sequence[Row], hits: Sequence[V]) -> list[Row]:
+        """The same with both parts of rows."""
+        given = self._moved([row.given for row in rows], hits)
+        taken: Sequence[Lane | None] = self._moved([row.taken for row in rows if row.taken is not None], hits)
+        return [Row(x, y) for x, y in zip(given, taken or [None] * len(given), strict=True)]
+
     def _select(self, hit: V, x: Lane, y: Lane) -> Lane:
         return Lane(x.dtype, self.b.select(hit, x.re, y.re))
 
-    def _subtracted(self, rows: Sequence[Lane], factors: Sequence[Lane]) -> list[Lane]:
+    def _subtracted(self, sides: Sequence[Lane], factors: Sequence[Lane]) -> list[Lane]:
+        """The right sides but the first, less their factors times that."""
+        minus = [self.s.math("neg", factor) for factor in factors]
         return [
-            self.s.multiply_add(memory.splat(self.b, factor, rows[0].lanes), rows[0], row)
-            for row, factor in zip(rows[1:], factors, strict=True)
-        ] if rows else []
+            self.s.multiply_add(memory.splat(self.b, factor, sides[0].lanes), sides[0], side)
+            for side, factor in zip(sides[1:], minus, strict=False)
+        ]
 
 
 # ------------------------------------------------------------------ all steps
@@ -138,11 +169,12 @@ class Factors(NamedTuple):
     flags: Flags
 
 
-def eliminate(s: Scalars, rows: Sequence[Lane], sides: Sequence[Lane]) -> Factors:
+def eliminate(s: Scalars, matrix: Sequence[Lane], sides: Sequence[Lane]) -> Factors:
     """All steps, one after the other."""
     eliminator, flags = Eliminator(s), NO_FLAGS
     done = Factors([], [], [], flags)
-    for lane in range(len(rows)):
+    rows = [Row(row) for row in matrix]
+    for lane in range(len(matrix)):
         pivot, row, side, rows, sides, flags = eliminator.step(rows, sides, lane, flags)
         done.rows.append(row)
         done.pivots.append(pivot)
@@ -154,12 +186,11 @@ def eliminate(s: Scalars, rows: Sequence[Lane], sides: Sequence[Lane]) -> Factor
 def substitute(s: Scalars, factors: Factors) -> list[Lane]:
     """The solutions, from the last row up."""
     b, sides = s.b, list(factors.sides)
-    entry = Eliminator(s).entry
     for j in range(len(sides) - 1, -1, -1):
         lanes = sides[j].lanes
         sides[j] = s.binary("div", sides[j], memory.splat(b, factors.pivots[j], lanes))
         for i in range(j):
-            factor = memory.splat(b, s.math("neg", entry(factors.rows[i], j)), lanes)
+            factor = memory.splat(b, s.math("neg", entry(s, factors.rows[i], j)), lanes)
             sides[i] = s.multiply_add(factor, sides[j], sides[i])
     return sides
 
