@@ -99,10 +99,10 @@ def _pad_ramp(x: Any, widths: list[tuple[int, int]], ends: list[tuple[Any, Any]]
         parts = [x]
         if before:
             edge = np.squeeze(x[axis_slice(axis, 0, 1)], axis=axis)
-            parts.insert(0, np.linspace(array(first), edge, before, endpoint=False, axis=axis).astype(x.dtype))
+            parts.insert(0, np.linspace(array(first), edge, before, endpoint=False, dtype=x.dtype, axis=axis))
         if after:
             edge = np.squeeze(x[axis_slice(axis, -1, None)], axis=axis)
-            ramp = np.linspace(array(last), edge, after, endpoint=False, axis=axis).astype(x.dtype)
+            ramp = np.linspace(array(last), edge, after, endpoint=False, dtype=x.dtype, axis=axis)
             parts.append(np.flip(ramp, axis))
         x = np.concatenate(parts, axis=axis)
     return x

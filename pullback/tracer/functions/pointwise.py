@@ -244,8 +244,7 @@ def i0(x: Any) -> Any:
 
 def angle(z: Any, deg: bool = False) -> Any:
     x = array(z)
-    real, imag = (x.real, x.imag) if x.dtype.kind == "c" else (x, np.zeros_like(x))
-    result = np.arctan2(imag, real)
+    result = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.arctan2(0, x)
     return result * (180 / np.pi) if deg else result
 
 

@@ -203,7 +203,7 @@ def _middle(skip_nan: bool) -> Callable[..., Any]:
         x = array(a)
         lines, axes = _lines_first(x, axis)
         if skip_nan and x.dtype.kind == "f":
-            result = _at_quantiles(np.sort(lines, axis=0), array(0.5), True, "linear", True)
+            result = _nan_median(np.sort(lines, axis=0))
         else:
             result = _median(np.sort(lines, axis=0))
         if keepdims is not NOVALUE and keepdims:
@@ -211,6 +211,17 @@ def _middle(skip_nan: bool) -> Callable[..., Any]:
         return finish(contents(result)[1][0], out, "np.median", "unsafe")
 
     return median
+
+
+def _nan_median(ordered: Any) -> Any:
+    """The middle of what is a number; NaN stands last. No weights, which would turn infinities into NaN."""
+    n = ordered.shape[0]
+    if n == 0:
+        return np.mean(ordered, axis=0)
+    count = n - np.sum(np.isnan(ordered), axis=0)
+    places = (np.maximum(count - 1, 0) // 2, count // 2)
+    low, high = [np.take_along_axis(ordered, np.expand_dims(place, 0), 0)[0] for place in places]
+    return np.where(count % 2 == 1, low, np.mean(np.stack([low, high]), axis=0))
 
 
 def _median(ordered: Any) -> Any:

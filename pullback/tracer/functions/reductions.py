@@ -34,6 +34,11 @@ def _keep(keepdims: Any) -> bool:
     return bool(keepdims) if keepdims is not NOVALUE else False
 
 
+def _axes(trace: Trace, axis: Any, ndim: int) -> tuple[int, ...]:
+    """The reduced axes; ufuncs let axis 0 or -1 pass for an array without axes."""
+    return () if ndim == 0 and axis in (0, -1) else axis_numbers(trace, axis, ndim)
+
+
 def _initial(trace: Trace, name: str, content: Content, initial: Any) -> Content:
     """The result combined with `initial`."""
     if not given(initial):
@@ -55,7 +60,7 @@ def _total(op_name: str, combine: str, neutral: int, ufunc_name: str) -> Callabl
         trace, (x,) = contents(a)
         x = cast(trace, x, sum_dtype(dtype_of(x)) if dtype is None else np.dtype(dtype))
         x = masked(trace, x, where, neutral)
-        axes = axis_numbers(trace, axis, len(shape_of(x)))
+        axes = _axes(trace, axis, len(shape_of(x)))
         result = reduce(trace, op_name, _numeric(trace, x), axes, _keep(keepdims))
         return finish(_initial(trace, combine, cast(trace, result, dtype_of(x)), initial), out, f"np.{ufunc_name}")
 
@@ -80,7 +85,7 @@ def _extremum(op_name: str, combine: str, word: str) -> Callable[..., Any]:
             raise trace.error(
                 UnsupportedError, f"np.{op_name} of complex numbers is not followed; compare np.abs or a part"
             )
-        axes = axis_numbers(trace, axis, len(shape_of(x)))
+        axes = _axes(trace, axis, len(shape_of(x)))
         if given(where) and where is not True:
             if not given(initial):
                 raise trace.error(
@@ -131,7 +136,7 @@ min_ = _extremum("min", "minimum", "smallest")
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOVALUE) -> Any:
     trace, (x,) = contents(a)
-    axes = axis_numbers(trace, axis, len(shape_of(x)))
+    axes = _axes(trace, axis, len(shape_of(x)))
     high, low = [extremum_of(trace, name, x, axes, _keep(keepdims)) for name in ("max", "min")]
     return finish(trace.apply("sub", high, low), out, "np.ptp", "unsafe")
 
@@ -140,7 +145,7 @@ def _truth(op_name: str, neutral: bool) -> Callable[..., Any]:
     def truth(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOVALUE, *, where: Any = NOVALUE) -> Any:
         trace, (x,) = contents(a)
         x = masked(trace, cast(trace, x, BOOL), where, neutral)
-        axes = axis_numbers(trace, axis, len(shape_of(x)))
+        axes = _axes(trace, axis, len(shape_of(x)))
         return finish(reduce(trace, op_name, x, axes, _keep(keepdims)), out, f"np.{op_name}", "unsafe")
 
     return truth
@@ -153,7 +158,7 @@ all_ = _truth("all", True)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """A Python integer where NumPy gives one: without an axis."""
     trace, (x,) = contents(a)
-    axes = axis_numbers(trace, axis, len(shape_of(x)))
+    axes = _axes(trace, axis, len(shape_of(x)))
     count = reduce(trace, "sum", cast(trace, cast(trace, x, BOOL), I64), axes, bool(keepdims))
     return new_scalar(trace, count, int) if axis is None and not keepdims else finish(count)
 
@@ -172,9 +177,9 @@ def place_of(trace: Trace, name: str, x: Content, axis: Any, keepdims: bool) -> 
     if axis is None:
         flat = reshape_content(trace, x, (int(np.prod(shape, dtype=I64)),))
         return reshape_content(trace, _arg(trace, name, flat, 0), (1,) * len(shape) if keepdims else ())
-    number = axis_number(trace, axis, len(shape))
-    if not shape:
+    if not shape and axis in (0, -1):
         return np.zeros((), I64)
+    number = axis_number(trace, axis, len(shape))
     result = _arg(trace, name, x, number)
     return reshape_content(trace, result, (*shape[:number], 1, *shape[number + 1 :])) if keepdims else result
 
@@ -198,7 +203,7 @@ def _running(op_name: str) -> Callable[..., Any]:
     def running(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         trace, (x,) = contents(a)
         x = cast(trace, x, sum_dtype(dtype_of(x)) if dtype is None else np.dtype(dtype))
-        if axis is None:
+        if axis is None or (shape_of(x) == () and axis in (0, -1)):
             x, axis = reshape_content(trace, x, (int(np.prod(shape_of(x), dtype=I64)),)), 0
         number = axis_number(trace, axis, len(shape_of(x)))
         return finish(trace.apply(op_name, x, axis=number, reverse=False), out, f"np.{op_name}")

@@ -48,7 +48,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     if axis is None:
         x, axis = np.ravel(x), -1
     if x.ndim == 0:
-        return new_array(trace, np.zeros((), np.int64))
+        return new_array(trace, np.zeros(1, np.int64))
     number = axis_number(trace, axis, x.ndim)
     content = content_of(trace, x)
     return new_array(trace, _ordered(trace, content, number, iota(x.shape, number))[1])

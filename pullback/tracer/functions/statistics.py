@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import UnsupportedError
-from pullback.ir.types import BOOL, F64, I64, DType
+from pullback.ir.types import BOOL, F64, I64, DType, complex_dtype
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import inexact_dtype
 from pullback.tracer.functions.common import (
@@ -80,6 +80,9 @@ def _spread(root: bool) -> Callable[..., Any]:
         working, result = _working(dtype_of(x), dtype)
         axes = axis_numbers(trace, axis, len(shape_of(x)))
         lost = ddof if correction is NOVALUE else correction
+        if dtype_of(x).kind == "c" and working.kind == "f":  # a real dtype= is that of the sums, not of the distances
+            mean = mean if given(mean) else finish(_mean(trace, cast(trace, x, working), axes, where, True))
+            working = complex_dtype(working)
         value = _variance(trace, cast(trace, x, working), axes, lost, _keep(keepdims), where, mean)
         value = safe_sqrt(trace, value) if root else value
         wanted = np.dtype(result.char.lower()) if result.kind == "c" else result
@@ -362,7 +365,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     low, high = (np.min(x), np.max(x)) if range is None else range
     if range is None and bool(low == high):
         low, high = low - 0.5, high + 0.5
-    return np.linspace(array(low), array(high), int(bins) + 1)
+    wanted = np.result_type(low, high, x)
+    dtype = np.result_type(wanted, float) if wanted.kind in "biu" else wanted
+    return np.linspace(array(low), array(high), int(bins) + 1, dtype=dtype)
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:

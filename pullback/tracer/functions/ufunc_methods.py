@@ -65,7 +65,7 @@ def reduce(
 
 def _logsumexp(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """max + log(sum(exp(x - max))), with a finite max; all -inf gives -inf and gradient 0."""
-    wide = x if x.dtype.kind == "f" else x.astype(np.float64)
+    wide = x if x.dtype.kind == "f" else x.astype(np.result_type(x.dtype, np.float16))
     if size_over(wide.shape, axes) == 0:
         return np.sum(wide, axis=axes, keepdims=keepdims) - np.inf
     trace, (content,) = contents(np.max(wide, axis=axes, keepdims=True))
