@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.errors import LeakedValueError, LostGradientError
+from pullback.errors import ConcretizationError, LeakedValueError, LostGradientError
 from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES, I64
 from pullback.tracer.cell import check_alive, content_in, read
@@ -199,6 +199,12 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
     if trace is not None and content in trace.settled:
         trace.watch = True
         return np.array(present(trace, content), dtype)
+    if not content.type.is_inexact:
+        where = "" if trace is None else describe(trace.locator.here(2))
+        raise ConcretizationError(
+            f"the numbers of {phrase(x)} are not known here. If it is an index into an array made outside the compiled "
+            f"function, write np.asarray(a)[i] for a[i]{where}"
+        )
     raise lost(
         x,
         "conversion to a plain NumPy array",

@@ -183,3 +183,34 @@ def test_a_branch_in_a_compiled_body_and_a_leaked_value_are_errors() -> None:
         pb.scan(branching, 1.0, np.ones(2))
     with pytest.raises(PullbackError):
         pb.jit(lambda x: pb.scan(leaking, x, np.ones(2))[0] + kept[0])(1.0)
+
+
+def test_slices_with_run_time_bounds() -> None:
+    """Windows and growing slices, read and written, at places that the turn says."""
+
+    def structured(x: Any) -> Any:
+        def step(y: Any, i: Any) -> Any:
+            y[i : i + 2] = y[i : i + 2] * 2
+            y[i + 1] = np.sum(y[: i + 1] * 0.5) + y[i + 1]
+            return y, np.sum(y[i : i + 2])
+
+        y, rows = pb.scan(step, np.concatenate([x, x]), np.arange(4))
+        return np.sum(y * y) + np.sum(rows)
+
+    def plain(x: Any) -> Any:
+        y, total = np.concatenate([x, x]), 0.0
+        for i in range(4):
+            y[i : i + 2] = y[i : i + 2] * 2
+            y[i + 1] = np.sum(y[: i + 1] * 0.5) + y[i + 1]
+            total = total + np.sum(y[i : i + 2])
+        return np.sum(y * y) + total
+
+    agree(structured, plain)
+
+
+def test_a_traced_index_into_an_array_from_outside_says_how_to_write_it() -> None:
+    table = np.arange(12.0).reshape(3, 4)
+    with pytest.raises(PullbackError, match=r"np\.asarray\(a\)\[i\]"):
+        pb.scan(lambda c, i: (c + table[i, 1], None), 0.0, np.arange(3))
+    total, _ = pb.scan(lambda c, i: (c + np.sum(np.asarray(table)[i, :i]), None), 0.0, np.arange(3))
+    assert total == 21.0
