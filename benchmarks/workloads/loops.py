@@ -91,6 +91,18 @@ def allen_cahn(library: Library, grid: Any, rate: Any) -> Any:
     return np.sum(last**4)
 
 
+def filled(library: Library, record: Any, rate: Any) -> Any:
+    """A carried array, written one element a turn: the time of the gradient must grow as the length does."""
+    np = library.np
+
+    def step(y: Any, i: Any) -> Any:
+        y[i + 1] = np.sin(y[i]) * rate + y[i + 1]
+        return y, None
+
+    last, _ = library.scan(step, np.copy(record), np.arange(record.shape[0] - 1), record.shape[0] - 1)
+    return np.sum(last**2)
+
+
 def plain(workload: Workload) -> Workload:
     """Return the workload with its loop in plain Python, in every library."""
 
@@ -122,6 +134,10 @@ def _grid(rng: numpy.random.Generator) -> tuple[Any, ...]:
     return rng.standard_normal((128, 128)), 0.1
 
 
+def _filled(length: int) -> Workload:
+    return Workload(f"filled-{length}", "loops", filled, lambda rng: (rng.standard_normal(length), 0.9))
+
+
 LSTM_64 = Workload("lstm-100x16x64", "loops", lstm, _lstm(100, (16,), 64), argnums=(0, 1, 2, 3), quick=False)
 HEAT = Workload("heat-128x100", "loops", heat, _grid)
 ALLEN_CAHN = Workload("allen-cahn-128x100", "loops", allen_cahn, _grid)
@@ -132,5 +148,7 @@ WORKLOADS = (
     LSTM_64,
     HEAT,
     ALLEN_CAHN,
+    _filled(20_000),
+    _filled(80_000),
     *map(plain, (LSTM_64, HEAT, ALLEN_CAHN)),
 )
