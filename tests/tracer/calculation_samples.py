@@ -122,7 +122,7 @@ SAMPLES: list[Sample] = [
     ("nancumsum", np.nancumsum, xn),
     ("nanargmax", np.nanargmax, xn),
     ("nanmedian", lambda a: np.nanmedian(a, axis=0), xn),
-    ("nanmedianinf", lambda a: (np.nanmedian(a, axis=0), np.nanmedian(a)), np.array([[1.0, np.inf], [2, 3], [np.nan, 4]])),
+    ("nanmedianinf", lambda a: (np.nanmedian(a, 0), np.nanmedian(a)), np.array([[1, np.inf], [2, 3], [np.nan, 4]])),
     ("nanmedianeven", lambda a: np.nanmedian(a, axis=1), np.array([[1.0, np.nan, 4], [np.nan, 2, 7]])),
     ("sum0d", lambda a: (a.sum(0), a.max(axis=-1), np.cumsum(a, 0), a.argmax(0), np.any(a, -1)), np.array(1.5)),
     ("argsort0d", np.argsort, np.array(1.5)),
