@@ -57,9 +57,13 @@ def _axis_to_tile(spec: KernelSpec, target: Target) -> int | None:
 
 
 def _may_split(spec: KernelSpec, sizes: Mapping[int, int], axis: int, lanes: int) -> bool:
-    """Is the axis long enough, parallel in every store, and itself (not merged with others)."""
+    """Is the axis long enough, parallel in every store, and itself (not merged with others).
+
+    Accumulators are set up for the whole result, so a kernel that accumulates must remain one.
+    """
     parallel = all(store.at.coefficient(axis) for store in spec.stores)
-    return parallel and sizes[axis] == spec.space[axis] >= lanes
+    whole = sizes[axis] % lanes == 0 or all(store.kind == "store" for store in spec.stores)
+    return parallel and whole and sizes[axis] == spec.space[axis] >= lanes
 
 
 def _part(spec: KernelSpec, axis: int, start: int, stop: int) -> KernelSpec:

@@ -106,6 +106,18 @@ def test_a_transposed_operand_is_read_in_tiles(shape: Shape, shared: bool) -> No
     check([f64(n, m), f64(m, n)], lambda f, x, y: f.sum(f.exp(x) * f.transpose(y, perm=(1, 0)), axes=(1,)))
 
 
+@pytest.mark.parametrize("shape", [(9, 40, 33), (17, 33, 40), (130, 50, 70)])
+def test_sums_along_a_transposed_operand(shape: Shape, shared: bool) -> None:
+    n, m, k = shape
+    wide = (n, m, k)
+
+    def program(f: Emitter, x: Expr, y: Expr) -> Expr:
+        left = f.broadcast_to(f.transpose(x, perm=(1, 0)), wide, (0, 2))
+        return f.sum(left * f.broadcast_to(y, wide, (1, 2)), axes=(2,))
+
+    check([f64(k, n), f64(m, k)], program)
+
+
 @pytest.mark.parametrize("shape", [(1000, 3), (1000, 10), (1000, 64), (20, 500), (7, 5000)])
 def test_sums_of_columns(shape: Shape, shared: bool) -> None:
     check([f64(*shape)], lambda f, x: [f.sum(f.exp(x), axes=(0,)), f.max(x, axes=(0,), ties="equal")])
