@@ -161,7 +161,8 @@ class Matcher:
         turn = max(min(run.turns // 2, run.turns - TURNS), 0)
         try:
             stop, slots = table.stretch(turn)
-            table.match(turn, stop, slots)
+            if table.worth(turn, stop):
+                table.match(turn, stop, slots)
         except _MisfitError as misfit:
             return misfit.offset, misfit.reason
         return None

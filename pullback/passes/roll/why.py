@@ -7,7 +7,7 @@ import numpy as np
 from pullback.ir.graph import Op, Region
 from pullback.ir.types import I64
 from pullback.passes.base import Rebuild
-from pullback.passes.roll.match import TURNS, Matcher
+from pullback.passes.roll.match import TURNS, Integers, Matcher
 from pullback.passes.roll.runs import Run, runs
 from pullback.passes.roll.track import Numbers, Signatures, Track, has_guard
 
@@ -35,18 +35,22 @@ def _reasons(track: Track) -> Iterator[tuple[Run, str]]:
     """Repetitions of source lines, and what keeps each from being a loop."""
     number, signatures = Numbers(), Signatures()
     lines = np.fromiter([number((op.opdef.name, op.loc)) for op in track.ops], I64, len(track.ops))
+    kinds = np.fromiter([signatures.op(op, k) for k, op in enumerate(track.ops)], I64, len(track.ops))
     matcher = Matcher(track, signatures)
     explained = np.zeros(len(track.ops), np.bool_)
     for run in runs(lines, TURNS):
         if not matcher.is_worth(run) or explained[run.start : run.stop].any():
             continue
-        reason = _reason(track.ops, run, signatures) or _misfit(track.ops, run, matcher)
+        reason = _reason(track.ops, run, signatures) or _misfit(track.ops, run, kinds, matcher)
         if reason is not None:
             explained[run.start : run.stop] = True
             yield run, reason
 
 
-def _misfit(ops: Sequence[Op], run: Run, matcher: Matcher) -> str | None:
+def _misfit(ops: Sequence[Op], run: Run, kinds: Integers, matcher: Matcher) -> str | None:
+    turns = kinds[run.start : run.stop].reshape(run.turns, run.period)
+    if (turns != turns[0]).any():
+        return "some turns do something else than others"
     found = matcher.misfit(run)
     return None if found is None else f"{found[1]}{_at(ops[run.start + found[0]])}"
 
