@@ -23,8 +23,8 @@ ULPS = 16.0
 RUNS = 6
 EXACT_WORDS = """add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign nextafter
     select cast real imag conj complex stop_gradient sqrt strong_mul fmod"""
-ROUNDING_WORDS = """sum prod cumsum cumprod scatter_add dot_general cholesky solve triangular_solve slogdet eigh svd
-    qr fft scan while if"""
+ROUNDING_WORDS = """sum prod cumsum cumprod scatter_add dot_general cholesky solve triangular_solve slogdet eigh eig
+    eigvals svd complement qr fft scan while if"""
 ROUNDS_COMPLEX = frozenset({"mul", "abs", "sqrt", "sign", "strong_mul"})
 ELEMENTWISE = {op.name for op in ALL_OPS if isinstance(op.lower, Scalar)}
 ROUNDS = ELEMENTWISE - set(EXACT_WORDS.split()) | set(ROUNDING_WORDS.split())
