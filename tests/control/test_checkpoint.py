@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.config import Options
+from pullback.driver import optimised, planned
 from pullback.ir.graph import walk
 
 X = np.linspace(-1.0, 1.0, 6)
@@ -81,3 +83,21 @@ def test_the_inside_is_computed_again_and_not_kept() -> None:
 def test_outside_of_a_transform_it_is_the_function() -> None:
     np.testing.assert_array_equal(pb.checkpoint(layer)(X, W), layer(X, W))
     assert pb.checkpoint(layer).__name__ == "layer"
+
+
+def test_a_chain_of_layers_needs_less_memory() -> None:
+    def deep(x: Any, part: Any) -> Any:
+        for _ in range(6):
+            x = part(x)
+        return np.sum(x**2)
+
+    def products(x: Any) -> Any:
+        for _ in range(6):
+            x = np.tanh(x @ W)
+        return x
+
+    def arena(part: Any) -> int:
+        program = pb.lower(pb.grad(lambda x: deep(x, part)), np.ones((400, 6))).function
+        return planned(optimised(program, Options()), Options()).arena_bytes
+
+    assert 2 * arena(pb.checkpoint(products)) < arena(products)
