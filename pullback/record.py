@@ -1,8 +1,8 @@
 """`record`: `dataclasses.dataclass`, five times faster.
 
-The standard one compiles up to six methods for each class, which takes half a millisecond; a hundred classes were half of
-what importing this package took. Here only the constructor is compiled, the other methods are made of shared ones. What
-comes out is a dataclass: `fields`, `replace` and pattern matching work, and type checkers take it for one.
+The standard one compiles up to six methods for each class, which takes half a millisecond; a hundred classes were half
+of what importing this package took. Here only the constructor is compiled, the other methods are made of shared ones.
+What comes out is a dataclass: `fields`, `replace` and pattern matching work, and type checkers take it for one.
 """
 
 from collections.abc import Callable
@@ -67,17 +67,17 @@ def _refuse(self: Any, name: str, *_: object) -> None:
 
 
 def _equal(get: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def __eq__(self: Any, other: Any) -> Any:
+    def equal(self: Any, other: Any) -> Any:
         return get(self) == get(other) if other.__class__ is self.__class__ else NotImplemented
 
-    return __eq__
+    return equal
 
 
 def _hash(get: Callable[[Any], Any]) -> Callable[[Any], int]:
-    def __hash__(self: Any) -> int:
+    def hashed(self: Any) -> int:
         return hash(get(self))
 
-    return __hash__
+    return hashed
 
 
 if TYPE_CHECKING:
