@@ -175,7 +175,7 @@ class TracedValue(Operators, Methods):
         return self._cell.trace.dispatch.function(func, types, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return np
+        return self._cell.trace.dispatch.namespace
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Array:
         return convert.to_ndarray(self, dtype)

@@ -54,9 +54,13 @@ class Tables:
 
 @record(frozen=True)
 class Dispatch:
-    """Answers for the arrays of a trace."""
+    """Answers for the arrays of a trace.
+
+    namespace : what they give as theirs to code written for the Python array API standard
+    """
 
     tables: Tables
+    namespace: Any = np
 
     # ------------------------------------------------------------------ ufuncs
 

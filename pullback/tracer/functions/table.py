@@ -110,6 +110,19 @@ def _with_wrappers(table: dict[Any, Entry | Refused]) -> dict[Any, Entry | Refus
     return found
 
 
+class Namespace:
+    """NumPy's names, with the creation functions of the tracer even where numpy itself is left alone.
+
+    NumPy's main namespace is that of the Python array API standard, 2024.12, and so is this one.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return PATCHER.replacement(getattr(np, name))
+
+    def __dir__(self) -> list[str]:
+        return dir(np)
+
+
 REPLACEMENTS = [*wrappers(np, creation.CREATORS), *objects.REPLACEMENTS]
 PATCHER = Patcher(REPLACEMENTS, (*objects.FINDERS, *special.FINDERS, *clones.FINDERS))
 DISPATCH = Dispatch(
@@ -118,5 +131,6 @@ DISPATCH = Dispatch(
         ufuncs={**elementwise.RULES, **special.RULES},
         gufuncs=products.GUFUNCS,
         ufunc_methods=ufunc_methods.METHODS,
-    )
+    ),
+    Namespace(),
 )
