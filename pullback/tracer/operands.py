@@ -1,6 +1,7 @@
 """From whatever a user passes to a NumPy function to contents the tracer can work with."""
 
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ def _foreign_content(trace: Trace, x: Any) -> Content:
     if x is None or not hasattr(x, "__array__"):
         raise trace.error(ArgumentError, f"expected an array or a number, got {type(x).__name__}")
     trace.watch = True
-    return _outer_content(trace, plain_array(x))
+    return _outer_content(trace, Context().run(plain_array, x))  # in a context without a trace: it makes its own arrays
 
 
 # ------------------------------------------------------------------ arrays from anything

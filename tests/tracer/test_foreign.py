@@ -1,0 +1,73 @@
+"""Objects of other libraries beside traced values: they answer for themselves, or are converted as NumPy would."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+from pullback.errors import LostGradientError
+
+X = np.array([1.0, 2.0])
+
+
+class Labelled:
+    """As xarray's arrays: it has NumPy's protocols, wraps what it gets, and keeps its labels."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [x.data if isinstance(x, Labelled) else x for x in inputs]
+        return Labelled(getattr(ufunc, method)(*plain, **kwargs))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return Labelled(func(*[x.data if isinstance(x, Labelled) else x for x in args], **kwargs))
+
+    def __radd__(self, other: Any) -> Any:
+        return Labelled(other + self.data)
+
+
+class Column:
+    """As a column of a table: it gives a plain array when asked."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array([3.0, 4.0], dtype)
+
+
+class Opaque:
+    """It takes no part in NumPy's arithmetic."""
+
+    __array_ufunc__ = None
+
+    def __rmul__(self, other: Any) -> str:
+        return "mine"
+
+
+def test_an_object_with_numpys_protocols_answers_for_itself() -> None:
+    for function in (
+        lambda x: np.sum((x + Labelled(X)).data * x),
+        lambda x: np.sum(np.multiply(x, Labelled(X)).data),
+        lambda x: np.concatenate([x, x])[0] * np.sum(np.dot(Labelled(X), x).data),
+    ):
+        np.testing.assert_allclose(pullback.jit(function)(X), function(X))
+        assert np.abs(pullback.grad(function)(X)).min() > 0
+
+
+def test_an_object_that_gives_an_array_is_converted() -> None:
+    np.testing.assert_allclose(pullback.grad(lambda x: np.sum(np.multiply(x, Column())))(X), [3.0, 4.0])
+    np.testing.assert_allclose(pullback.grad(lambda x: np.dot(x, Column()))(X), [3.0, 4.0])
+
+
+def test_an_object_that_refuses_numpys_arithmetic_is_asked_itself() -> None:
+    def function(x: Any) -> Any:
+        assert x * Opaque() == "mine"
+        return x.sum()
+
+    assert pullback.jit(function)(X) == 3.0
+
+
+def test_conversions_that_would_lose_the_gradient_are_errors() -> None:
+    for convert in (float, complex, lambda x: np.zeros(1, object).astype(float) + float(x), lambda x: X.fill(x)):
+        with pytest.raises(LostGradientError, match=r"(?s)lose its gradient.*test_foreign\.py"):
+            pullback.grad(lambda x, convert=convert: x * convert(x))(2.0)
