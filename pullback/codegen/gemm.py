@@ -141,12 +141,11 @@ def _emit_tile(s: Scalars, dtype: DType, shape: _Shape, sizes: _Sizes, x: V, y: 
 
 def _moved(b: FunctionBuilder, pointer: V, dtype: DType, stride: Size, times: Size) -> V:
     """Address of the element `stride * times` further on."""
-    if isinstance(times, V) or isinstance(stride, V):
-        if isinstance(stride, V):
-            index = stride if times == 1 else b.mul(stride, times)
-        else:
-            index = b.mul(times, stride)  # type: ignore[arg-type]
+    if isinstance(stride, V):
+        index = stride if times == 1 else b.mul(stride, times)
         return pointer if times == 0 else b.gep("i8", pointer, b.mul(index, dtype.itemsize), flags="")
+    if isinstance(times, V):
+        return b.gep("i8", pointer, b.mul(b.mul(times, stride), dtype.itemsize), flags="")
     return memory.offset(b, pointer, dtype, stride * times)
 
 
