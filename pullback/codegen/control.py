@@ -169,18 +169,18 @@ def lower_scan(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     bind(frame, body.params[carries + len(scanned) :], constants)
     rows = _Rows(frame, op, turns)
     direct = rows.made_in_place()
-    with frame.cells({**dict(rows.scanned), **direct}):
-        with frame.b.loop(0, turns if count is not None else op.attrs["length"]) as loop:
-            turn = frame.b.sub(frame.b.sub(turns, 1), loop.index) if op.attrs["reverse"] else loop.index
-            for row, whole in rows.scanned:
-                frame.point(row, rows.read_address(row, whole, turn))
-            for row, whole in direct.items():
-                frame.point(row, row_address(frame, whole, row, turn))
-            lower_ops(frame, body.ops)
-            for number, (row, whole) in enumerate(rows.stacked):
-                if direct.get(row) is not whole:
-                    copy_to(frame, rows.written_address(number, turn), row)
-            frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
+    length = turns if count is not None else op.attrs["length"]
+    with frame.cells({**dict(rows.scanned), **direct}), frame.b.loop(0, length) as loop:
+        turn = frame.b.sub(frame.b.sub(turns, 1), loop.index) if op.attrs["reverse"] else loop.index
+        for row, whole in rows.scanned:
+            frame.point(row, rows.read_address(row, whole, turn))
+        for row, whole in direct.items():
+            frame.point(row, row_address(frame, whole, row, turn))
+        lower_ops(frame, body.ops)
+        for number, (row, whole) in enumerate(rows.stacked):
+            if direct.get(row) is not whole:
+                copy_to(frame, rows.written_address(number, turn), row)
+        frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
 
 
 def row_address(frame: Frame, whole: Value, row: Value, turn: V) -> V:
