@@ -143,7 +143,7 @@ class Generator:
 
     def step(self) -> None:
         name = self.pick(self.ops)
-        if name in ("if", "scan", "while") and self.depth == 0:
+        if name in ("if", "checkpoint", "scan", "while") and self.depth == 0:
             name = "mul"
         self.f.b.loc = Location("random.py", len(self.f.b.ops) + 1, "f")
         maker = MAKERS.get(name, _elementwise)
@@ -443,6 +443,12 @@ def _if(g: Generator, name: str) -> Made:
     return _add(g, "if", [g.like(tensor_type(BOOL)), *operands], (then, other))
 
 
+def _checkpoint(g: Generator, name: str) -> Made:
+    operands = _passed(g, 4)
+    body = _region(g.inner(), [v.type for v in operands], None, g.choices.integer(0, 4))
+    return _add(g, "checkpoint", operands, (body,), again=g.chance(50))
+
+
 def _scan(g: Generator, name: str) -> Made:
     n = g.choices.integer(0, 3)
     carries, constants = _passed(g, 2), _passed(g, 2)
@@ -482,7 +488,8 @@ MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys(("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "sort"), _along),
     "gather": _gather, "scatter": _scatter, "scatter_add": _scatter, "dot_general": _dot_general,
     **dict.fromkeys(("cholesky", "solve", "triangular_solve", "slogdet", "eigh", "svd", "qr"), _linalg),
-    "fft": _fft, "guard": _effect, "check": _effect, "if": _if, "scan": _scan, "while": _while,
+    "fft": _fft, "guard": _effect, "check": _effect, "if": _if, "checkpoint": _checkpoint,
+    "scan": _scan, "while": _while,
 }  # fmt: skip
 GENERATED = tuple(
     op.name for op in ALL_OPS if op.name in MAKERS or (isinstance(op.lower, Scalar) and op.name not in NOT_GENERATED)
@@ -503,7 +510,7 @@ THEMES: Mapping[str, tuple[str, ...]] = {
     "complex": _words("complex real imag conj mul add cast abs neg"),
     "reductions": _words("sum max min prod broadcast transpose reverse reshape mul dot_general pad"),
     "products": _words("dot_general transpose reshape broadcast add dot_general transpose"),
-    "control": _words("if scan while mul add sin constant broadcast update guard"),
+    "control": _words("if scan while checkpoint mul add sin constant broadcast update guard"),
 }
 
 

@@ -360,6 +360,8 @@ def _if_samples() -> Iterator[Sample]:
     x, y, n = np.array([0.4, 1.3, -2.0]), np.array(0.7), np.array([4, 5, 6])
     for pred in (True, False):
         yield Sample("if", (np.array(pred), x, y, n), regions=(then, other))
+    for again in (False, True):
+        yield Sample("checkpoint", (x, y, n), {"again": again}, regions=(then,))
 
 
 def _loop_samples() -> Iterator[Sample]:
