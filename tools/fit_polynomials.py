@@ -159,10 +159,10 @@ def piece_lines(pieces: Pieces, dtype: str, count: int) -> list[str]:
     lines = [f'    "{dtype}": (']
     worst = mpf(0)
     for k, (lo, hi) in enumerate(pieces.intervals):
-        first = k == 0 and pieces.first is not None
+        first = pieces.first if k == 0 else None
         centre = mpf(0) if first else accurate_point(pieces.function, lo, hi, dtype)
         value = mpf(0) if first else rounded(pieces.function(centre), dtype)
-        numbers, error = fit_rounded(pieces.first if first else pieces.around(centre, value, lo, hi), dtype, count)
+        numbers, error = fit_rounded(first or pieces.around(centre, value, lo, hi), dtype, count)
         worst = max(worst, error)
         lines += ["        (", *wrapped([float(centre), float(value), *numbers], dtype, 12), "        ),"]
     print(f"{pieces.name:16} {dtype:6} {count:2} coefficients, error 2**{float(mp.log(worst, 2)):.1f}", flush=True)

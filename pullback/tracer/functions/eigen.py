@@ -43,6 +43,9 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 # ------------------------------------------------------------------ general
 
+ALWAYS_COMPLEX = np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
+"""Whether this NumPy gives complex eigenvalues of every matrix, as it does from 2.5 on."""
+
 
 def eig(a: Any) -> Any:
     x = matrices("eig", a)
@@ -58,13 +61,18 @@ def eigvals(a: Any) -> Any:
     x = matrices("eigvals", a)
     if x.size == 0:
         return const(np.linalg.eigvals(np.empty(x.shape, x.dtype)))
+    return _eigvals(x, "eigvals")
+
+
+def _eigvals(x: TracedValue, name: str) -> Any:
     (values,) = factor("eigvals", x)
-    return values.real if _are_real("eigvals", x, values) else values
+    return values.real if _are_real(name, x, values) else values
 
 
 def _are_real(name: str, x: TracedValue, values: Any) -> bool:
-    """Of a real matrix, NumPy returns real eigenvalues where all of them are: the dtype is a guarded decision."""
-    if x.dtype.kind == "c":
+    """Of a real matrix, NumPy before 2.5 returns real eigenvalues where all of them are: a guarded decision. Roots of
+    polynomials are real in every version."""
+    if x.dtype.kind == "c" or (ALWAYS_COMPLEX and name != "roots"):
         return False
     try:
         return bool(np.all(values.imag == 0))
@@ -93,7 +101,7 @@ def roots(p: Any) -> Any:
     c = c if c.dtype.kind in "fc" else c.astype(np.float64)
     if c.size == 1:
         return const(np.zeros(zeros))
-    found = eigvals(_companion(c))
+    found = _eigvals(matrices("eigvals", _companion(c)), "roots")
     return np.concatenate([found, const(np.zeros(zeros, found.dtype))]) if zeros else found
 
 

@@ -16,9 +16,11 @@ from pullback.tracer.steps import reshape_content
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 
-def _check_kind(a: Any, order: Any) -> None:
+def _check_kind(a: Any, order: Any, descending: Any) -> None:
     if order is not None:
         raise active().error(UnsupportedError, "np.sort: order= is for structured arrays, which are not followed")
+    if descending:  # NumPy 2.5
+        raise active().error(UnsupportedError, "np.sort: descending=True is not followed; use np.flip(np.sort(x))")
 
 
 def _ordered(trace: Trace, x: Content, axis: int, *others: Content) -> tuple[Content, ...]:
@@ -32,8 +34,10 @@ def _ordered(trace: Trace, x: Content, axis: int, *others: Content) -> tuple[Con
     return tuple([contents(np.take_along_axis(finish(c), finish(place), axis))[1][0] for c in (x, *others)])
 
 
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    _check_kind(a, order)
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
+) -> Any:
+    _check_kind(a, order, descending)
     x, trace = array(a), active()
     if axis is None:
         x, axis = np.ravel(x), -1
@@ -41,9 +45,11 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     return new_array(trace, _ordered(trace, content_of(trace, x), number)[0])
 
 
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
+) -> Any:
     """Stable, whatever `kind` says: NumPy leaves the order of ties open."""
-    _check_kind(a, order)
+    _check_kind(a, order, descending)
     x, trace = array(a), active()
     if axis is None:
         x, axis = np.ravel(x), -1
