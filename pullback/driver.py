@@ -115,7 +115,10 @@ def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> 
     """
     log = log or Log()
     with log.stage("lower"):
-        made = lower.lower(plan, target.host_target(), KERNEL, blas_int=runtime().blas.int_bytes)
+        blas = runtime().blas
+        made = lower.lower(
+            plan, target.host_target(), KERNEL, blas_int=blas.int_bytes, blas_threads=blas.has_thread_control
+        )
         symbols = made.symbols
         layout = runtime().layout if signature is not None else None
         if signature is not None and layout is not None:

@@ -26,8 +26,17 @@ def is_blas_dtype(dtype: DType) -> bool:
     return dtype.str[1:] in _LETTERS
 
 
-def emit_blas(e: Emission, b: FunctionBuilder, call: BlasCall, x: V, y: V, out: V) -> None:
-    """out = x @ y by `gemm`, row-major."""
+def emit_blas(
+    e: Emission,
+    b: FunctionBuilder,
+    call: BlasCall,
+    x: V,
+    y: V,
+    out: V,
+    rows: V | None = None,
+    columns: V | None = None,
+) -> None:
+    """out = x @ y by `gemm`, row-major; of so many rows or columns only, if they are given (i64)."""
     shapes = call.matrices
     name = f"cblas_{_LETTERS[shapes.dtype.str[1:]]}gemm"
     whole = f"i{8 * call.int_bytes}"
@@ -37,12 +46,18 @@ def emit_blas(e: Emission, b: FunctionBuilder, call: BlasCall, x: V, y: V, out: 
     one, zero = _scalars(b, shapes.dtype)
     args = [
         *(const("i32", n) for n in (_ROW_MAJOR, x_trans, y_trans)),
-        *(const(whole, n) for n in (shapes.m, shapes.n, shapes.k)),
+        *(_count(b, whole, n, part) for n, part in ((shapes.m, rows), (shapes.n, columns), (shapes.k, None))),
         *(one, x, const(whole, x_lead), y, const(whole, y_lead)),
         *(zero, out, const(whole, shapes.n)),
     ]
     types = ("i32", "i32", "i32", whole, whole, whole, scalar, "ptr", whole, "ptr", whole, scalar, "ptr", whole)
     b.call("void", e.external(name, "void", types), args)
+
+
+def _count(b: FunctionBuilder, whole: str, size: int, part: V | None) -> V:
+    if part is None:
+        return const(whole, size)
+    return part if whole == "i64" else b.cast("trunc", part, whole)
 
 
 def _layout(row: int, column: int, rows: int, columns: int) -> tuple[int, int]:

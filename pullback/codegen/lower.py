@@ -58,7 +58,12 @@ class Lowered:
 
 
 def lower(
-    plan: Plan, target: Target, name: str = "kernel", module: Module | None = None, blas_int: int = 8
+    plan: Plan,
+    target: Target,
+    name: str = "kernel",
+    module: Module | None = None,
+    blas_int: int = 8,
+    blas_threads: bool = False,
 ) -> Lowered:
     """Emit a planned function.
 
@@ -68,6 +73,7 @@ def lower(
     name : of the exported function
     module : where to put it; a new one by default
     blas_int : bytes of the integers of the BLAS that `cblas_` symbols will be bound to; 0: do without
+    blas_threads : can that BLAS be told how many threads to use
 
     Raises
     ------
@@ -75,7 +81,7 @@ def lower(
     """
     module = module or target.module(name)
     module.function_attributes += STACK_ALIGNMENT
-    program = Program(plan, Emission(module, target), name, blas_int)
+    program = Program(plan, Emission(module, target), name, blas_int, blas_threads)
     if uses_tapes(plan):
         _emit_with_tapes(program, name)
     else:

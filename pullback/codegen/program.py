@@ -42,6 +42,7 @@ class Program:
     """One planned function and the module it is written to.
 
     blas_int : bytes of the integers of the BLAS; 0: there is none
+    blas_threads : can it be told how many threads to use
     scratch : most bytes that were in use at once behind the plan's arena
     top : bytes of it in use where the present op is lowered
     aliases : values that are another value, whatever the plan says
@@ -49,11 +50,14 @@ class Program:
     products : number of different matrix products, once it was counted
     """
 
-    def __init__(self, plan: Plan, emission: Emission, name: str, blas_int: int) -> None:
+    def __init__(
+        self, plan: Plan, emission: Emission, name: str, blas_int: int, blas_threads: bool = False
+    ) -> None:
         self.plan = plan
         self.e = emission
         self.name = name
         self.blas_int = blas_int
+        self.blas_threads = blas_threads
         self.scratch = 0
         self.top = 0
         self.aliases: dict[Value, Value] = {}

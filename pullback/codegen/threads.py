@@ -15,7 +15,15 @@ from __future__ import annotations
 import platform
 import sys
 
-POOL_EXPORTS = ("pb_parallel_for", "pb_thread_count", "pb_pool_configure", "pb_pool_reset", "pb_pool_workers")
+POOL_EXPORTS = (
+    "pb_parallel_for",
+    "pb_thread_count",
+    "pb_pool_configure",
+    "pb_pool_reset",
+    "pb_pool_workers",
+    "pb_blas_enter",
+    "pb_blas_leave",
+)
 POOL_SYMBOLS = (
     "pthread_create",
     "pthread_detach",
@@ -75,6 +83,9 @@ declare i32 @sched_yield()
 @count = internal global i64 0
 @wanted = internal global i64 1
 @workers = internal global i64 0
+@blas.lock = internal global i32 0, align 64
+@blas.depth = internal global i32 0
+@blas.threads = internal global i32 0
 @mutex = internal global [256 x i8] zeroinitializer, align 64
 @wake = internal global [256 x i8] zeroinitializer, align 64
 
@@ -104,7 +115,62 @@ entry:
   store i64 0, ptr @ticket
   store i64 0, ptr @done
   store i32 0, ptr @sleepers
+  store i32 0, ptr @blas.depth
+  store atomic i32 0, ptr @blas.lock seq_cst, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
+  ret void
+}
+
+; While anybody is inside, the BLAS has one thread: its own threads and the pool's would wait for one another's cores,
+; milliseconds at a time. The first to enter notes how many it had, the last to leave gives them back.
+define void @pb_blas_enter(ptr %get, ptr %set) nounwind {
+entry:
+  br label %spin
+spin:
+  %taken = atomicrmw xchg ptr @blas.lock, i32 1 acquire
+  %held = icmp ne i32 %taken, 0
+  br i1 %held, label %again, label %inside
+again:
+  %ignored = call i32 @sched_yield()
+  br label %spin
+inside:
+  %depth = load i32, ptr @blas.depth
+  %deeper = add i32 %depth, 1
+  store i32 %deeper, ptr @blas.depth
+  %first = icmp eq i32 %depth, 0
+  br i1 %first, label %note, label %leave
+note:
+  %threads = call i32 %get()
+  store i32 %threads, ptr @blas.threads
+  call void %set(i32 1)
+  br label %leave
+leave:
+  store atomic i32 0, ptr @blas.lock release, align 4
+  ret void
+}
+
+define void @pb_blas_leave(ptr %set) nounwind {
+entry:
+  br label %spin
+spin:
+  %taken = atomicrmw xchg ptr @blas.lock, i32 1 acquire
+  %held = icmp ne i32 %taken, 0
+  br i1 %held, label %again, label %inside
+again:
+  %ignored = call i32 @sched_yield()
+  br label %spin
+inside:
+  %depth = load i32, ptr @blas.depth
+  %shallower = sub i32 %depth, 1
+  store i32 %shallower, ptr @blas.depth
+  %last = icmp eq i32 %shallower, 0
+  br i1 %last, label %restore, label %leave
+restore:
+  %threads = load i32, ptr @blas.threads
+  call void %set(i32 %threads)
+  br label %leave
+leave:
+  store atomic i32 0, ptr @blas.lock release, align 4
   ret void
 }
 

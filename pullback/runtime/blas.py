@@ -26,7 +26,7 @@ class Blas:
     """Where the routines are.
 
     Names are logical: `cblas_dgemm` is the C interface of a BLAS routine, `lapack_dpotrf` the Fortran interface of a
-    LAPACK routine (all arguments by address).
+    LAPACK routine (all arguments by address), `openblas_set_num_threads` one of OpenBLAS about itself.
 
     Attributes
     ----------
@@ -55,6 +55,8 @@ class Blas:
         kind, _, routine = name.partition("_")
         if kind == "cblas":
             return self._exported(f"{self.prefix}{name}{self.suffix}")
+        if kind == "openblas":
+            return self._exported(f"{self.prefix}{name}{self.suffix}")
         if kind == "lapack":
             return self._exported(f"{self.prefix}{routine}_{self.suffix}")
         return None
@@ -63,6 +65,12 @@ class Blas:
         """Addresses of those of the routines that are there."""
         found = {name: self.address(name) for name in names}
         return {name: address for name, address in found.items() if address}
+
+    @property
+    def has_thread_control(self) -> bool:
+        """Can it be told how many threads to use."""
+        names = ("openblas_get_num_threads", "openblas_set_num_threads")
+        return all(self.address(name) is not None for name in names)
 
     @property
     def threads(self) -> int | None:

@@ -35,6 +35,7 @@ _PART_OF = {
     **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict"), "dispatch"),
     **dict.fromkeys(("pb_take", "pb_give", "pb_new_large_array", "pb_blocks_configure", "pb_blocks_held"), "blocks"),
     **dict.fromkeys(("pb_parallel_for", "pb_thread_count", "pb_pool_workers"), "threads"),
+    **dict.fromkeys(("pb_blas_enter", "pb_blas_leave"), "threads"),
 }
 """Which support part has a symbol. The parts are loaded when first asked for."""
 

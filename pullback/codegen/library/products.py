@@ -38,6 +38,13 @@ SHARED_FROM = 400_000
 OPENBLAS_THREADS_FROM = 262_144
 """Products with more multiplications than this OpenBLAS shares among threads itself."""
 
+LARGE_SHARED_FROM = 2_000_000
+"""Multiplications from which products by BLAS are shared among threads."""
+
+MOST_PARTS, PART_LENGTH = 8, 96
+"""A product by BLAS is cut into at most so many parts, of at least so many rows or columns: each packs the other
+side."""
+
 FEW_PRODUCTS = 2
 """So many different products in a program have code of their own whatever their size."""
 
@@ -278,6 +285,9 @@ def _run(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> No
     """All products of the batch, on several threads where that is worth it."""
     program = frame.program
     threads_inside = bool(way.blas_int) and product.flops > OPENBLAS_THREADS_FROM
+    if threads_inside and program.blas_threads and not frame.serial:
+        _run_large(frame, way, product, pointers)
+        return
     if frame.serial or threads_inside or product.flops * product.batch < SHARED_FROM:
         name = program.routine(("dot", product, way.blas_int), "dot", 3, lambda p, b: _emit_batch(p, b, way, product))
         frame.b.call("void", name, pointers)
@@ -286,6 +296,64 @@ def _run(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> No
     key = ("dot chunk", product, way.blas_int, parts)
     name = program.chunk(key, "dot.chunk", lambda b: _emit_chunk(program, b, way, product, parts))
     run_parallel(program.e, frame.b, name, pointers, product.batch * parts)
+
+
+def _run_large(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> None:
+    """By a BLAS that would use threads of its own, on ours instead: its threads and ours would wait for one another."""
+    program, b, e = frame.program, frame.b, frame.program.e
+    get, set_ = (f"openblas_{verb}_num_threads" for verb in ("get", "set"))
+    e.external(get, "i32", ())
+    e.external(set_, "void", ("i32",))
+    e.external("pb_blas_enter", "void", ("ptr", "ptr"))
+    e.external("pb_blas_leave", "void", ("ptr",))
+    b.call("void", "pb_blas_enter", [V(f"@{get}", "ptr"), V(f"@{set_}", "ptr")])
+    cut = _Cut.of(product)
+    if product.batch * cut.parts == 1 or product.flops * product.batch < LARGE_SHARED_FROM:
+        name = program.routine(("dot", product, way.blas_int), "dot", 3, lambda p, f: _emit_batch(p, f, way, product))
+        b.call("void", name, pointers)
+    else:
+        name = program.chunk(
+            ("dot part", product, way.blas_int), "dot.part", lambda f: _emit_part(program, f, way, product, cut)
+        )
+        run_parallel(e, b, name, pointers, product.batch * cut.parts)
+    b.call("void", "pb_blas_leave", [V(f"@{set_}", "ptr")])
+
+
+@record(frozen=True)
+class _Cut:
+    """Ranges of rows, or of columns, that one large product is cut into, whatever the number of threads."""
+
+    of_rows: bool
+    length: int
+    parts: int
+
+    @staticmethod
+    def of(product: Product) -> _Cut:
+        shapes = product.matrices
+        of_rows = shapes.m >= shapes.n
+        size = max(shapes.m, shapes.n)
+        wanted = min(MOST_PARTS, max(1, size // PART_LENGTH), max(1, product.flops // LARGE_SHARED_FROM))
+        length = -(-size // wanted)
+        return _Cut(of_rows, length, -(-size // length))
+
+
+def _emit_part(program: Program, b: FunctionBuilder, way: _Way, product: Product, cut: _Cut) -> None:
+    number, shapes = b.params[1], product.matrices
+    matrix = b.sdiv(number, cut.parts) if product.batch > 1 else V("0", "i64")
+    x, y, out = _matrices(b, product, chunk_pointers(b, 3), matrix)
+    size = shapes.m if cut.of_rows else shapes.n
+    lo = b.mul(b.sub(number, b.mul(matrix, cut.parts)), cut.length)
+    count = b.sub(b.intrinsic("smin", b.add(lo, cut.length), size), lo)
+    item = shapes.dtype.itemsize
+    call = BlasCall(shapes, way.blas_int)
+    if cut.of_rows:
+        x = b.gep("i8", x, b.mul(lo, shapes.x[0] * item), flags="")
+        out = b.gep("i8", out, b.mul(lo, shapes.n * item), flags="")
+        emit_blas(program.e, b, call, x, y, out, rows=count)
+    else:
+        y = b.gep("i8", y, b.mul(lo, shapes.y[1] * item), flags="")
+        out = b.gep("i8", out, b.mul(lo, item), flags="")
+        emit_blas(program.e, b, call, x, y, out, columns=count)
 
 
 def _emit_batch(program: Program, b: FunctionBuilder, way: _Way, product: Product) -> None:
