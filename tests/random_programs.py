@@ -187,7 +187,8 @@ def _domain(g: Generator, name: str, x: Expr) -> Expr:
 
 def _elementwise(g: Generator, name: str) -> Made:
     record = OPS[name]
-    attrs = {key: g.choices.integer(1 if name == "polygamma" else -2, 3) for key in record.attrs}
+    lowest = {"polygamma": 1, "integer_pow": -2}.get(name, 0)
+    attrs = {key: g.choices.integer(lowest, 3) for key in record.attrs}
     arity = record.arity or 1
 
     def fits(t: TensorType) -> bool:

@@ -20,6 +20,7 @@ from mpmath import mp, mpf
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from fit_special_table import BESSEL, INVERSE_ERF, MODIFIED
 from fit_table import FITS, Fit, Pieces
 
 FOLDER = Path(__file__).parent.parent / "pullback" / "codegen" / "math"
@@ -160,7 +161,10 @@ def piece_lines(pieces: Pieces, dtype: str, count: int) -> list[str]:
     worst = mpf(0)
     for k, (lo, hi) in enumerate(pieces.intervals):
         first = pieces.first if k == 0 else None
+        zero = next((z for z in pieces.zeros if lo <= z < hi), None)
         centre = mpf(0) if first else accurate_point(pieces.function, lo, hi, dtype)
+        if zero is not None:
+            centre = rounded(zero, dtype)
         value = mpf(0) if first else rounded(pieces.function(centre), dtype)
         numbers, error = fit_rounded(first or pieces.around(centre, value, lo, hi), dtype, count)
         worst = max(worst, error)
@@ -180,7 +184,7 @@ def block(fit: Fit | Pieces) -> str:
 
 
 HEADERS = {
-    "coefficients.py": '''"""Polynomials, written by `tools/fit_polynomials.py`; lowest coefficient first.
+    Fit: '''"""Polynomials{of}, written by `tools/fit_polynomials.py`; lowest coefficient first.
 
 The remark above each says what it approximates and on which interval; the error is in the function's own result.
 """
@@ -192,7 +196,7 @@ Coefficients: TypeAlias = dict[str, tuple[float, ...]]
 # With a line for each number this would be a long file.
 # fmt: off
 ''',
-    "pieces.py": '''"""Functions cut into intervals, written by `tools/fit_polynomials.py`.
+    Pieces: '''"""Functions cut into intervals{of}, written by `tools/fit_polynomials.py`.
 
 A row for each interval: (centre, value there, coefficients...), for value + t q(t) with t = x - centre. The centres
 are such that the values are nearly exact. The error is in the function's own result.
@@ -206,18 +210,28 @@ Rows: TypeAlias = dict[str, tuple[tuple[float, ...], ...]]
 # fmt: off
 ''',
 }
+FILES = {
+    "coefficients.py": (Fit, FITS, ""),
+    "pieces.py": (Pieces, FITS, ""),
+    "special_coefficients.py": (Fit, (*INVERSE_ERF, *BESSEL, *MODIFIED), " of special functions"),
+    "inverse_erf_pieces.py": (Pieces, INVERSE_ERF, ": inverse error functions"),
+    "bessel_pieces.py": (Pieces, BESSEL, ": Bessel functions"),
+    "bessel_modified_pieces.py": (Pieces, MODIFIED, ": modified Bessel functions"),
+}
 
 
-def write(file: str, fits: Sequence[Fit | Pieces], names: Sequence[str]) -> None:
+def write(file: str, names: Sequence[str]) -> None:
+    kind, table, of = FILES[file]
+    fits = [fit for fit in table if isinstance(fit, kind)]
     known = existing(FOLDER / file)
     known.update({fit.name: block(fit) for fit in fits if not names or fit.name in names})
-    text = HEADERS[file] + "\n" + "\n\n".join(known[fit.name] for fit in fits if fit.name in known) + "\n"
+    text = HEADERS[kind].format(of=of) + "\n" + "\n\n".join(known[fit.name] for fit in fits if fit.name in known) + "\n"
     (FOLDER / file).write_text(text)
 
 
 def main(names: Sequence[str]) -> None:
-    write("coefficients.py", [fit for fit in FITS if isinstance(fit, Fit)], names)
-    write("pieces.py", [fit for fit in FITS if isinstance(fit, Pieces)], names)
+    for file in FILES:
+        write(file, names)
 
 
 if __name__ == "__main__":

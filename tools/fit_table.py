@@ -44,6 +44,8 @@ class Pieces:
     intervals : of x, in order
     first : the fit of the first interval if it is of another form; its row then has centre 0 and value 0
     double, single : number of coefficients of q
+    zeros : where the function is zero; the centre of an interval that holds one is there
+    beside : the size beside which an error counts; without it that of the function
     """
 
     name: str
@@ -53,6 +55,8 @@ class Pieces:
     first: Fit | None
     double: int
     single: int
+    zeros: tuple[mpf, ...] = ()
+    beside: Function | None = None
 
     def around(self, centre: mpf, value: mpf, lo: mpf, hi: mpf) -> Fit:
         """The fit of q on one interval."""
@@ -61,7 +65,7 @@ class Pieces:
             return (self.function(centre + t) - value) / t
 
         def weight(t: mpf) -> mpf:
-            return abs(t / self.function(centre + t))
+            return abs(t / (self.beside or self.function)(centre + t))
 
         return Fit(self.name, self.formula, quotient, (lo - centre, hi - centre), weight, 0, 0)
 
@@ -129,6 +133,7 @@ def digamma_tail(w: mpf) -> mpf:
 
 
 DIGAMMA_ROOT = mpf("1.46163214496836234126265954232572132846819620400644629512959840859878644")
+
 
 def tanh_tail(z: mpf) -> mpf:
     return mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1

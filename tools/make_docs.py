@@ -1,5 +1,5 @@
 """Write the generated parts of the documentation: the op table of docs/ir.md, the tables of NumPy's names in
-docs/numpy.md, and the programs in docs/architecture.md.
+docs/numpy.md and of SciPy's in docs/special.md, and the programs in docs/architecture.md.
 
     python tools/make_docs.py            write
     python tools/make_docs.py --check    exit status 1 if something is not up to date
@@ -19,13 +19,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pullback.cli import main as command_line  # noqa: E402  # the package beside this folder
+from pullback.codegen.math import MATH  # noqa: E402
 from pullback.ir.describe import table  # noqa: E402
 from pullback.ir.ops import ALL_OPS  # noqa: E402
-from pullback.tracer.functions import catalogue  # noqa: E402
+from pullback.tracer.functions import catalogue, special_catalogue  # noqa: E402
 
 EXAMPLE = "docs/examples/model.py"
 OPS_HEADING = "## Ops\n"
 NAMES_HEADING = "## Names\n"
+ACCURACY_MARK = "<!-- accuracy -->\n"
 _BLOCK = re.compile(r"(<!-- (?P<kind>dump|file|command) (?P<what>[^>]+) -->\n```[a-z]*\n).*?(\n```)", re.DOTALL)
 
 
@@ -70,8 +72,19 @@ def numpy_page(text: str) -> str:
     return text if heading and first_line not in text else f"{head}{NAMES_HEADING}\n{made}"
 
 
+def special_page(text: str) -> str:
+    """docs/special.md with its tables made anew."""
+    head = text.partition(ACCURACY_MARK)[0]
+    rows = [
+        f"| `{f.name}` | {f.ulp[0]:g} | {f.ulp[1]:g} |" for f in MATH.values() if f.numpy.startswith("scipy.special.")
+    ]
+    table_ = "\n".join(["| | float64 | float32 |", "|---|---|---|", *rows])
+    return f"{head}{ACCURACY_MARK}\n{table_}\n\n## Names\n\n{special_catalogue.page()}"
+
+
 PAGES: dict[str, Callable[[str], str]] = {
     "docs/ir.md": ir_page,
+    "docs/special.md": special_page,
     "docs/numpy.md": numpy_page,
     "docs/architecture.md": with_blocks,
     "README.md": with_blocks,

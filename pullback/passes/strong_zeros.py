@@ -21,6 +21,7 @@ FAR = 1  # where an operand overflowed: of interest only until the walk comes to
 KINK = 2  # by a kink, a slice, a seed, so in most programs
 CHOICE = 3  # by a selection that the user wrote to leave elements out
 
+SATURATING = frozenset({"tanh", "arctan", "erf", "erfc", "erfcx", "expit", "log_expit", "ndtr", "log_ndtr"})
 CHOICES = frozenset({"select", "gather", "scatter"})
 
 
@@ -61,7 +62,7 @@ def saturates(facts: Facts, op: Op, operand: int) -> bool:
         case "integer_pow":
             flat = bool(op.attrs["n"] < 0)
         case _:
-            flat = op.name in ("tanh", "arctan", "erf", "erfc")
+            flat = op.name in SATURATING
     return flat and facts.wildness(op.operands[operand]) == WILD
 
 

@@ -1,5 +1,6 @@
 """Calling a ufunc on traced operands: types, casts, broadcasts, the op, then `where=` and `out=`."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -88,8 +89,15 @@ class Call:
         return first if content.size == 1 or bool((content == first).all()) else None
 
 
+@record(frozen=True)
+class Refusal:
+    """Why a ufunc is not followed, and what to write instead."""
+
+    reason: str
+
+
 Rule = Callable[[Call], Content | tuple[Content, ...]]
-Rules = Mapping[Any, Rule]
+Rules = Mapping[Any, Rule | Refusal]  # by ufunc, or by name for those of scipy.special
 
 
 def call(rules: Rules, ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -128,12 +136,12 @@ def evaluate(
     """The contents of the results; on constants NumPy's own ufunc gives them."""
     if Value not in [type(o.content) for o in operands]:
         return _evaluate_constants(trace, ufunc, operands, dtype, casting)
-    rule = rules.get(ufunc) or rules.get(ufunc.__name__)
-    if rule is None:
+    rule = rules.get(ufunc) or (rules.get(ufunc.__name__) if is_scipys(ufunc) else None)
+    if rule is None or isinstance(rule, Refusal):
         settled = [o.content for o in operands if isinstance(o.content, Value)]
         if trace.settled.issuperset(settled):
             return _evaluate_settled(trace, ufunc, operands, dtype, casting)
-        raise trace.error(UnsupportedError, unsupported_ufunc(ufunc))
+        raise trace.error(UnsupportedError, unsupported_ufunc(ufunc, rule))
     try:
         usual = dtype is None and casting == "same_kind"
         types = _types(trace, ufunc, operands) if usual else _typed(ufunc, operands, dtype, casting)
@@ -197,7 +205,15 @@ def _evaluate_settled(
     return _evaluate_constants(trace, ufunc, fixed, dtype, casting)
 
 
-def unsupported_ufunc(ufunc: np.ufunc) -> str:
+def is_scipys(ufunc: np.ufunc) -> bool:
+    """Whether it is a ufunc of scipy.special, and not one of that name from elsewhere."""
+    modules = (sys.modules.get(name) for name in ("scipy.special._ufuncs", "scipy.special"))
+    return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)
+
+
+def unsupported_ufunc(ufunc: np.ufunc, refusal: Refusal | None = None) -> str:
+    if refusal is not None:
+        return f"scipy.special.{ufunc.__name__} is not followed: {refusal.reason}"
     return (
         f"{ufunc.__name__} (a ufunc) has no rule in pullback, so its gradient cannot be followed; "
         "write it with NumPy functions that have one, or apply it to values that depend on no argument"

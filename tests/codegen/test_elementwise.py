@@ -22,7 +22,9 @@ ELEMENTWISE = tuple(op for op in ALL_OPS if isinstance(op.lower, Scalar))
 ULP = 4
 # The interpreter's own reference is no better than this.
 LOOSE = {"lgamma": 256, "digamma": 64, "polygamma": 256, "pow": 16, "integer_pow": 40}
-LOOSE |= {"logaddexp": 32, "logaddexp2": 32}
+LOOSE |= {"logaddexp": 32, "logaddexp2": 32, "kl_div": 64, "jv": 64, "yv": 64}
+LOOSE |= {"gammainc": 1e5, "gammaincc": 1e5}  # the second derivative has a zero near a = x
+LOOSE |= {"iv": 16, "ive": 16, "kv": 16, "kve": 16, "erfcx": 16, "exprel": 16}
 COMPLEX_ULP = 32
 
 

@@ -5,8 +5,6 @@ size beside which it is small.
 """
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -18,52 +16,8 @@ from pullback.codegen.math import MATH, MathCalls
 from pullback.codegen.target import NO_OPT, Target, compile_module, host_target, load_object, optimised_ir
 from pullback.errors import CodegenError
 from tests.codegen.math_kernels import Kernel, error_in_ulp, exact_values
-
-Points = Callable[[np.random.Generator, int], np.ndarray]
-
-
-def between(lo: float, hi: float) -> Points:
-    return lambda rng, count: rng.uniform(lo, hi, count)
-
-
-def sizes(lo: float, hi: float, signed: bool = True) -> Points:
-    """Numbers from 2**lo to 2**hi, evenly by exponent."""
-
-    def points(rng: np.random.Generator, count: int) -> np.ndarray:
-        return 2.0 ** rng.uniform(lo, hi, count) * (rng.choice([-1.0, 1.0], count) if signed else 1.0)
-
-    return points
-
-
-def around(centre: float, lo: float, hi: float) -> Points:
-    """`centre` plus and minus numbers of all sizes."""
-    return lambda rng, count: centre + sizes(lo, hi)(rng, count)
-
-
-def subnormal(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Subnormal as a float, and below 2**-1022 every second one."""
-    small = rng.integers(1, 2**52, count).view(np.float64)
-    return np.where(np.arange(count) % 2, small, 2.0 ** rng.uniform(-149, -126, count))
-
-
-def half_turns(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Numbers next to multiples of pi/2."""
-    return np.nextafter(rng.integers(1, 10**6, count) * (np.pi / 2), rng.choice([-np.inf, np.inf], count))
-
-
-@dataclass(frozen=True)
-class Case:
-    """`points` are drawn for each argument; with `pairs` for several at once."""
-
-    reference: Callable[..., mpf]
-    points: tuple[tuple[Points, ...], ...]
-    beside: Callable[..., float] = field(default=lambda *args: 0.0)
-    static: dict[str, int] = field(default_factory=dict)
-
-
-def one(reference: Callable[[mpf], mpf], *points: Points) -> Case:
-    return Case(reference, tuple((p,) for p in points))
-
+from tests.codegen.math_points import Case, around, between, half_turns, one, sizes, subnormal
+from tests.codegen.math_special_cases import SPECIAL_CASES
 
 ALL, TINY, POSITIVE = sizes(-1020, 1020), sizes(-60, 3), sizes(-1020, 1020, False)
 F32, NEAR = sizes(-120, 120), between(-20, 20)
@@ -131,16 +85,16 @@ CASES = {
         lambda x: 0.0 if x > 0 else 600 / abs(np.sin(np.pi * x)) ** 3,
         {"n": 2},
     ),
+    **SPECIAL_CASES,
 }
 
-POINTS = 250
 TESTED_AGAINST_NUMPY = {"fmod", "mod", "floor_divide", "nextafter"}  # exact: tests/codegen/test_math_special.py
 
 
 @cache
 def samples(name: str, dtype: str) -> tuple[list[np.ndarray], list[mpf]]:
     rng = np.random.default_rng(list(CASES).index(name))
-    draws = [[draw(rng, POINTS) for draw in points] for points in CASES[name].points]
+    draws = [[draw(rng, CASES[name].count) for draw in points] for points in CASES[name].points]
     with np.errstate(over="ignore"):
         arrays = [np.concatenate(column).astype(dtype) for column in zip(*draws, strict=True)]
     inside = np.logical_and.reduce([np.isfinite(x) & (x != 0) for x in arrays])
@@ -162,6 +116,9 @@ def _ignoring(name: str, arrays: list[np.ndarray]) -> np.ndarray:
         "arctanh": abs(x) >= 1,
         "arcsin": abs(x) > 1,
         "arccos": abs(x) > 1,
+        "erfinv": abs(x) >= 1,
+        "erfcinv": (x <= 0) | (x >= 2),
+        "ndtri": (x <= 0) | (x >= 1),
     }.get(name, x != x)
     return np.where(outside, np.nan, x)
 

@@ -8,6 +8,7 @@ import pytest
 
 from pullback.codegen.math import MATH
 from tests.codegen.math_kernels import Kernel
+from tests.codegen.math_special_cases import SPECIAL_CASES
 
 CORNERS = np.array(
     [
@@ -20,9 +21,13 @@ CORNERS = np.concatenate([CORNERS, -CORNERS, [np.nan]])
 # Values of float64 that SciPy and Python do not have right
 EXPECTED = {
     "digamma": {-0.9999999999999999: -9007199254740991.58},
+    "erfcinv": {5e-324: 27.21329321081295},
+    "expit": {-710.0: 4.47628622567513e-309},
+    "log_ndtr": {7.5: -3.190891672910947e-14},
+    "ndtr": {-7.5: 3.1908916729108963e-14},
     "lgamma": {1.0000000000000002: -1.2816762426960008e-16, 0.9999999999999999: 6.408381213480008e-17},
 }
-OF_ORDER = {"polygamma"}  # below
+OF_ORDER = {"polygamma", *{name for name, case in SPECIAL_CASES.items() if case.static}}  # below, test_math_orders.py
 EXACT = ("fmod", "mod", "floor_divide", "nextafter")
 
 
@@ -68,7 +73,7 @@ def assert_same(
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("name", sorted(set(MATH) - OF_ORDER))
+@pytest.mark.parametrize("name", sorted(set(MATH) - OF_ORDER - {"kl_div"}))
 def test_corners_are_numpys(name: str, dtype: str, lanes: int) -> None:
     with np.errstate(over="ignore"):
         corners = CORNERS.astype(dtype)
@@ -98,6 +103,14 @@ def test_corners_of_polygamma_are_its_limits(order: int) -> None:
     expected = [pole, pole, pole, pole, 0.0 if order == 1 else -0.0, np.nan, np.nan, at_zero, at_zero]
     for lanes in (1, 8):
         np.testing.assert_array_equal(Kernel("polygamma", "f8", lanes, n=order)(x), expected)
+
+
+def test_corners_of_kl_div_are_scipys() -> None:
+    corners = np.array([0.0, -0.0, 0.5, 1.0, 3.0, -1.0, np.inf, -np.inf, np.nan])
+    arrays = [x.ravel() for x in np.meshgrid(corners, corners)]
+    wanted = reference("kl_div", *arrays)
+    wanted[(arrays[0] > 0) & np.isfinite(arrays[0]) & (arrays[1] == np.inf)] = np.inf  # where SciPy has inf - inf
+    np.testing.assert_allclose(Kernel("kl_div", "f8", 8)(*arrays), wanted, rtol=1e-15)
 
 
 def test_subnormal_results_are_not_flushed() -> None:

@@ -66,6 +66,8 @@ _UNARY_DOMAINS: dict[str, tuple[float, float]] = {
     "arccosh": (1.5, 4.0), "arctanh": (-0.7, 0.7), "erf": _PLAIN, "erfc": _PLAIN, "lgamma": (0.7, 4.0),
     "digamma": (0.9, 4.0), "isnan": _PLAIN, "isinf": _PLAIN, "isfinite": _PLAIN, "signbit": (0.3, 2.0),
     "real": _PLAIN, "imag": _PLAIN, "conj": _PLAIN, "stop_gradient": _PLAIN, "invert": _PLAIN,
+    "expit": _PLAIN, "log_expit": _PLAIN, "entr": (0.4, 3.0), "ndtr": _PLAIN, "log_ndtr": _PLAIN,
+    "erfinv": (-0.7, 0.7), "erfcinv": (0.4, 1.6), "ndtri": (0.2, 0.8), "gamma": (0.7, 3.0),
 }  # fmt: skip
 # for each operand: the domains must not overlap where a kink lies at equality
 _BINARY_DOMAINS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
@@ -79,7 +81,15 @@ _BINARY_DOMAINS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "not_equal": ((0.0, 1.0), (2.0, 3.0)), "less": ((0.0, 1.0), (2.0, 3.0)), "less_equal": ((0.0, 1.0), (2.0, 3.0)),
     "greater": ((0.0, 1.0), (2.0, 3.0)), "greater_equal": ((0.0, 1.0), (2.0, 3.0)), "bitwise_and": (_PLAIN, _PLAIN),
     "bitwise_or": (_PLAIN, _PLAIN), "bitwise_xor": (_PLAIN, _PLAIN), "left_shift": (_PLAIN, _PLAIN),
-    "right_shift": (_PLAIN, _PLAIN),
+    "right_shift": (_PLAIN, _PLAIN), "xlogy": (_PLAIN, (0.4, 2.0)), "xlog1py": (_PLAIN, (-0.5, 2.0)),
+    "rel_entr": ((0.4, 2.0), (0.5, 2.0)), "kl_div": ((0.4, 2.0), (0.5, 2.0)),
+}  # fmt: skip
+# ops with an order: domains of the operands, orders
+_OF_ORDER: dict[str, tuple[tuple[tuple[float, float], ...], tuple[int, ...]]] = {
+    "polygamma": (((1.2, 4.0),), (1, 2)), "erfcx": ((_PLAIN,), (0, 1, 2)), "exprel": ((_PLAIN,), (0, 1, 3)),
+    "gammainc": (((0.8, 3.0), (0.5, 3.0)), (0, 1)), "gammaincc": (((0.8, 3.0), (0.5, 3.0)), (0, 1)),
+    "jv": ((_PLAIN,), (0, 1, 3)), "yv": (((0.8, 3.0),), (0, 1, 3)), "iv": ((_PLAIN,), (0, 1, 3)),
+    "ive": (((0.4, 3.0),), (0, 1, 3)), "kv": (((0.8, 3.0),), (0, 1, 3)), "kve": (((0.8, 3.0),), (0, 1, 3)),
 }  # fmt: skip
 
 _INEXACT = [np.dtype(d) for d in ("f8", "f4", "c16", "c8")]
@@ -133,7 +143,8 @@ def _elementwise_samples() -> Iterator[Sample]:
     yield from _elementwise("clip", [(0.2, 0.8), (-0.5, 0.0), (1.0, 1.5)])
     yield from _elementwise("clip", [(-0.8, -0.6), (-0.5, 0.0), (1.0, 1.5)])
     yield from _elementwise("integer_pow", [(0.8, 1.6)], [{"n": n} for n in (-2, -1, 0, 1, 2, 3, 5)])
-    yield from _elementwise("polygamma", [(1.2, 4.0)], [{"n": 1}, {"n": 2}])
+    for op, (domains, orders) in _OF_ORDER.items():
+        yield from _elementwise(op, domains, [{"n": n} for n in orders])
     yield from _elementwise("floor_divide", [(-7.8, -7.2), (2.05, 2.2)])
     yield from _elementwise("fmod", [(5.1, 5.4), (-2.2, -2.05)])
     yield from _elementwise("pow", [(0.5, 2.0), (2.0, 2.0)])

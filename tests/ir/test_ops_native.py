@@ -26,7 +26,7 @@ LOOSE = frozenset(
     {"dot_general", "cholesky", "solve", "triangular_solve", "slogdet", "eigh", "eig", "eigvals", "svd", "qr", "fft"}
 )
 LOOSE |= frozenset({"cumprod", "cumsum", "sum", "scan", "while", "if", "checkpoint", "scatter_add"})
-LOOSE |= frozenset({"polygamma", "digamma", "lgamma"})
+LOOSE |= frozenset({"kl_div", "gammainc", "gammaincc", "jv", "yv", "polygamma", "digamma", "lgamma"})
 LOOSE |= frozenset({"prod", "complement"})
 
 

@@ -67,8 +67,3 @@ def test_bessel_functions_hold_their_digits_far_out() -> None:
 def test_quantiles_hold_their_digits_in_the_tails() -> None:
     at = np.array([1e-300, 1e-20, 1e-6, 0.02425, 0.3, 0.4999, 0.5, 0.7, 1 - 1e-12, 0.0, 1.0, -1.0, np.nan])
     np.testing.assert_allclose(evaluated(special.ndtri, at), special.ndtri(at), rtol=5e-15, atol=1e-16)
-
-
-def test_a_ufunc_without_a_rule_says_so() -> None:
-    with pytest.raises(NotImplementedError, match=r"(?s)gammainc.*test_scipy_special"):
-        evaluated(lambda a: special.gammainc(a, 2.0), P)

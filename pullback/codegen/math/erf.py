@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pullback.codegen.llvm import FunctionBuilder, V
-from pullback.codegen.math import coefficients as c
 from pullback.codegen.math import pieces
-from pullback.codegen.math.exp import LIMITS, LOG2E
+from pullback.codegen.math.exp import exp_pair
 from pullback.codegen.math.kit import (
     Exponent,
     Pair,
     at_least,
     at_most,
-    constant,
     copysign,
     fabs,
-    fast_two_sum,
     format_of,
     odd_pieces,
     pieces_pair,
-    polynomial,
     quarter_of_octave,
-    round_to_exponent,
     scale_by,
     to_bits,
     two_product,
@@ -53,18 +48,10 @@ def erfc(b: FunctionBuilder, x: V) -> V:
     return b.select(b.fcmp("olt", x, 0.0), b.rfsub(2.0, value), value)
 
 
-def exp_of_minus_square(b: FunctionBuilder, x: V) -> tuple[Pair, Exponent]:
-    """exp(-x**2) as a pair near 1 and a power of two."""
-    limits = LIMITS[format_of(x).name]
+def exp_of_minus_square(b: FunctionBuilder, x: V, factor: float = 1.0) -> tuple[Pair, Exponent]:
+    """exp(-factor x**2), factor a power of two, as a pair near 1 and a power of two."""
     square = two_product(b, x, x)
-    minus = b.fneg(square.hi)
-    exponent = round_to_exponent(b, minus, LOG2E)
-    first = b.fma(exponent.n, -limits.ln2_hi, minus)
-    lost = b.fsub(b.fmul(exponent.n, -limits.ln2_lo), square.lo)
-    r = fast_two_sum(b, first, lost)  # `first` is either zero or larger than what both products lost
-    lead = fast_two_sum(b, constant(x, 1.0), r.hi)
-    tail = b.fma(b.fmul(r.hi, r.hi), polynomial(b, r.hi, c.EXP_TAIL), lead.lo)
-    return Pair(lead.hi, b.fma(r.lo, lead.hi, tail)), exponent
+    return exp_pair(b, Pair(b.fmul(square.hi, -factor), b.fmul(square.lo, -factor)))
 
 
 def erfcx_pair(b: FunctionBuilder, x: V) -> Pair:

@@ -88,6 +88,17 @@ def exp_of_reduced(b: FunctionBuilder, r: V, lo: V | None) -> V:
     return b.fadd(one_and_r.hi, b.fma(b.fmul(r, r), polynomial(b, r, c.EXP_TAIL), rest))
 
 
+def exp_pair(b: FunctionBuilder, x: Pair) -> tuple[Pair, Exponent]:
+    """exp(hi + lo), for `hi` within the limits of exp, as a pair near 1 and a power of two."""
+    limits = LIMITS[format_of(x.hi).name]
+    exponent = round_to_exponent(b, x.hi, LOG2E)
+    first = b.fma(exponent.n, -limits.ln2_hi, x.hi)
+    r = fast_two_sum(b, first, b.fma(exponent.n, -limits.ln2_lo, x.lo))  # `first` is zero or the larger
+    lead = fast_two_sum(b, constant(x.hi, 1.0), r.hi)
+    tail = b.fma(b.fmul(r.hi, r.hi), polynomial(b, r.hi, c.EXP_TAIL), lead.lo)
+    return fast_two_sum(b, lead.hi, b.fma(r.lo, lead.hi, tail)), exponent
+
+
 @record(frozen=True)
 class Reduced:
     """x = n log(2) + r: everything that exp(x) - 1 and its relatives are made of.

@@ -7,10 +7,9 @@ below zero the reflection formulas, which are rare and therefore helper function
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
-from pullback.codegen.llvm import FunctionBuilder, V, lanes_of, with_element
+from pullback.codegen.llvm import FunctionBuilder, V, lanes_of
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math import pieces
 from pullback.codegen.math.kit import (
@@ -24,6 +23,7 @@ from pullback.codegen.math.kit import (
     fast_two_sum,
     helper,
     horner,
+    in_double,
     is_odd,
     name_of,
     pair_inverse,
@@ -47,14 +47,6 @@ HALF_LOG_TWO_PI = (float.fromhex("0x1.d67f1c864beb5p-1"), float.fromhex("-0x1.65
 DIGAMMA_ROOT = (float.fromhex("0x1.762d86356be3fp+0"), float.fromhex("0x1.b86a722197829p-54"))
 PI = (float.fromhex("0x1.921fb54442d18p+1"), float.fromhex("0x1.1a62633145c07p-53"))
 MOST_DERIVATIVES = 100
-
-
-def in_double(b: FunctionBuilder, function: Callable[..., V], x: V) -> V:
-    """`function` of a double, whatever x is."""
-    wide = with_element(x.type, "double")
-    if x.type == wide:
-        return function(b, x)
-    return b.cast("fptrunc", function(b, b.cast("fpext", x, wide)), with_element(x.type, "float"))
 
 
 def less_one(rows: tuple[tuple[float, ...], ...]) -> list[tuple[float, ...]]:

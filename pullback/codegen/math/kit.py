@@ -439,3 +439,12 @@ def lane_by_lane(
 def name_of(function: str, type_: str) -> str:
     """Name of a helper function for arguments of that type: `pb.pow.v8f64`."""
     return f"pb.{function}.{suffix_of(type_)}"
+
+
+def in_double(b: FunctionBuilder, function: Callable[..., V], *args: V) -> V:
+    """`function` of doubles, whatever the arguments are."""
+    wide = with_element(args[0].type, "double")
+    if args[0].type == wide:
+        return function(b, *args)
+    result = function(b, *[b.cast("fpext", x, wide) for x in args])
+    return b.cast("fptrunc", result, with_element(wide, "float"))

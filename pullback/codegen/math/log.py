@@ -250,13 +250,14 @@ def in_base(b: FunctionBuilder, k: V, f: V, f_lo: V | None, base: Base) -> V:
     return b.fadd(total.hi, b.fadd(total.lo, b.fma(k, two_lo, rest)))
 
 
-def log_pair_of_positive(b: FunctionBuilder, x: V) -> Pair:
-    """log of positive normal numbers with some bits more than one number has."""
+def log_pair_of_positive(b: FunctionBuilder, x: V, power: V | None = None) -> Pair:
+    """log of positive normal numbers times 2**power with some bits more than one number has."""
     parts = split(b, x)
+    k = parts.k if power is None else b.fadd(parts.k, power)
     hi, lo = LN2[format_of(x).name]
     f = b.fsub(parts.m, 1.0)
-    correction = log_correction(b, f, b.fmul(parts.k, lo))
-    total = fast_two_sum(b, b.fmul(parts.k, hi), f)
+    correction = log_correction(b, f, b.fmul(k, lo))
+    total = fast_two_sum(b, b.fmul(k, hi), f)
     return fast_two_sum(b, total.hi, b.fsub(total.lo, correction))
 
 

@@ -22,7 +22,8 @@ class MathFunction:
     arity : number of arguments
     place : module of this folder, and function in it, that emits it
     ulp : bound of the error in units in the last place, for float64 and float32, checked by tests against mpmath; of
-        the result, but of the terms where those may cancel: lgamma, digamma and polygamma below zero, logaddexp
+        the result, but of the terms where those may cancel: lgamma, digamma and polygamma below zero, logaddexp,
+        kl_div; of 0.8 / sqrt(|x|) for jv from 8 on and yv. Of functions with an order `n` for the order 0
     numpy : the function whose special values it has, as `module.name`
     """
 
@@ -40,7 +41,28 @@ class MathFunction:
         return found
 
 
-_NAMES = ("arc", "erf", "exp", "gamma", "hyperbolic", "log", "logsum", "modulo", "pow", "roots", "trig")
+_NAMES = (
+    "arc",
+    "bessel",
+    "bessel_modified",
+    "entropy",
+    "erf",
+    "exp",
+    "exprel",
+    "gamma",
+    "gamma_function",
+    "hyperbolic",
+    "incomplete",
+    "inverse_erf",
+    "log",
+    "logistic",
+    "logsum",
+    "modulo",
+    "normal",
+    "pow",
+    "roots",
+    "trig",
+)
 _MODULES = {name: LazyModule(f"pullback.codegen.math.{name}") for name in _NAMES}
 """Imported when first used: few programs use more than two of them."""
 
@@ -79,6 +101,29 @@ FUNCTIONS = (
     MathFunction("polygamma", 1, "gamma.polygamma", (1.0, 1.0), "scipy.special.polygamma"),
     MathFunction("logaddexp", 2, "logsum.logaddexp", (2.0, 2.0), "numpy.logaddexp"),
     MathFunction("logaddexp2", 2, "logsum.logaddexp2", (2.0, 2.0), "numpy.logaddexp2"),
+    MathFunction("expit", 1, "logistic.expit", (1.0, 1.0), "scipy.special.expit"),
+    MathFunction("log_expit", 1, "logistic.log_expit", (1.5, 1.5), "scipy.special.log_expit"),
+    MathFunction("xlogy", 2, "entropy.xlogy", (1.5, 1.5), "scipy.special.xlogy"),
+    MathFunction("xlog1py", 2, "entropy.xlog1py", (1.5, 1.5), "scipy.special.xlog1py"),
+    MathFunction("entr", 1, "entropy.entr", (1.5, 1.5), "scipy.special.entr"),
+    MathFunction("rel_entr", 2, "entropy.rel_entr", (2.0, 2.0), "scipy.special.rel_entr"),
+    MathFunction("kl_div", 2, "entropy.kl_div", (2.0, 2.0), "scipy.special.kl_div"),
+    MathFunction("erfcx", 1, "normal.erfcx", (1.5, 1.0), "scipy.special.erfcx"),
+    MathFunction("ndtr", 1, "normal.ndtr", (1.0, 1.0), "scipy.special.ndtr"),
+    MathFunction("log_ndtr", 1, "normal.log_ndtr", (1.5, 1.0), "scipy.special.log_ndtr"),
+    MathFunction("erfinv", 1, "inverse_erf.erfinv", (1.0, 1.0), "scipy.special.erfinv"),
+    MathFunction("erfcinv", 1, "inverse_erf.erfcinv", (1.0, 1.0), "scipy.special.erfcinv"),
+    MathFunction("ndtri", 1, "inverse_erf.ndtri", (1.0, 1.0), "scipy.special.ndtri"),
+    MathFunction("gamma", 1, "gamma_function.gamma", (2.0, 1.0), "scipy.special.gamma"),
+    MathFunction("gammainc", 2, "incomplete.gammainc", (4.0, 1.0), "scipy.special.gammainc"),
+    MathFunction("gammaincc", 2, "incomplete.gammaincc", (8.0, 1.0), "scipy.special.gammaincc"),
+    MathFunction("exprel", 1, "exprel.exprel", (2.0, 1.0), "scipy.special.exprel"),
+    MathFunction("jv", 1, "bessel.jv", (4.0, 1.5), "scipy.special.jv"),
+    MathFunction("yv", 1, "bessel.yv", (4.0, 1.5), "scipy.special.yv"),
+    MathFunction("iv", 1, "bessel_modified.iv", (1.5, 1.0), "scipy.special.iv"),
+    MathFunction("ive", 1, "bessel_modified.ive", (1.0, 1.0), "scipy.special.ive"),
+    MathFunction("kv", 1, "bessel_modified.kv", (2.5, 1.0), "scipy.special.kv"),
+    MathFunction("kve", 1, "bessel_modified.kve", (2.5, 1.0), "scipy.special.kve"),
 )
 
 MATH: Mapping[str, MathFunction] = MappingProxyType({function.name: function for function in FUNCTIONS})

@@ -16,12 +16,14 @@ from pullback.ir.ops.products import PRODUCTS
 from pullback.ir.ops.reductions import REDUCTIONS
 from pullback.ir.ops.sorting import SORTING
 from pullback.ir.ops.sources import SOURCES
+from pullback.ir.ops.special import SPECIAL
 from pullback.ir.ops.transcendental import TRANSCENDENTAL
 from pullback.ir.ops.views import VIEWS
 
 ALL_OPS: tuple[OpDef, ...] = (
     *ARITHMETIC,
     *TRANSCENDENTAL,
+    *SPECIAL,
     *LOGIC,
     *SOURCES,
     *VIEWS,

@@ -50,9 +50,9 @@ def classes() -> dict[str, Class]:
 def page() -> str:
     """All tables, in Markdown."""
     parts = [f"Made from the classification in the source, for NumPy {numpy_version()}.\n"]
-    parts += _sections("Functions", classes())
-    parts += _sections("Methods and attributes of `ndarray`", METHODS)
-    parts += _sections("Methods of ufuncs", UFUNC_METHODS)
+    parts += sections("Functions", classes())
+    parts += sections("Methods and attributes of `ndarray`", METHODS)
+    parts += sections("Methods of ufuncs", UFUNC_METHODS)
     return "\n".join(parts)
 
 
@@ -61,7 +61,7 @@ def numpy_version() -> str:
     return ".".join(np.__version__.split(".")[:2])
 
 
-def _sections(title: str, rows: Mapping[str, Class]) -> Iterator[str]:
+def sections(title: str, rows: Mapping[str, Class]) -> Iterator[str]:
     yield f"### {title}\n"
     for kind, heading in KINDS.items():
         chosen = {name: c.note for name, c in rows.items() if c.kind == kind}

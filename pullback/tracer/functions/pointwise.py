@@ -10,7 +10,6 @@ from pullback.ir.types import BOOL, DType
 from pullback.tracer.array import TracedArray, TracedValue
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import common_dtype
-from pullback.tracer.functions import bessel
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
@@ -23,7 +22,6 @@ from pullback.tracer.functions.common import (
 )
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
-from pullback.tracer.ufuncs import Call
 
 
 def _select(trace: Trace, condition: Content, x: Content, y: Content) -> Content:
@@ -232,14 +230,10 @@ def sinc(x: Any) -> Any:
 
 
 def i0(x: Any) -> Any:
-    """The modified Bessel function, by the rule of scipy.special's ufunc of that name."""
+    """The modified Bessel function of order 0."""
     a = array(x)
-    a = a if a.dtype.kind == "f" else a.astype(np.float64)
-    trace, (content,) = contents(a)
-    call = Call(trace, np.positive, [Operand(content, a.dtype)], [content], (a.dtype, a.dtype), a.shape)
-    result = bessel.RULES["i0"](call)
-    assert not isinstance(result, tuple)
-    return finish(result)
+    trace, (content,) = contents(a if a.dtype.kind == "f" else a.astype(np.float64))
+    return finish(trace.apply("iv", content, n=0))
 
 
 def angle(z: Any, deg: bool = False) -> Any:
