@@ -3,6 +3,9 @@
 NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names imported from it
 into the user's modules) are replaced by wrappers. A wrapper asks whether a trace runs in its own context: other
 threads, and NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
+
+Compiled modules (the generators of `numpy.random`, SciPy) leave no frame to be asked about and take what they get for
+an ndarray, some without looking. Their own name for numpy means a copy of the module without replacements meanwhile.
 """
 
 import functools
@@ -10,8 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from pullback.tracer.location import is_internal_file
 from pullback.tracer.trace import current
@@ -66,6 +72,8 @@ class Patcher:
         self._fixed = tuple(fixed)
         self._by_id = {id(getattr(owner, name)): new for owner, name, new in self._fixed}
         self._originals = [(owner, name, getattr(owner, name), new) for owner, name, new in self._fixed]
+        self._plain = plain_numpy()
+        self._modules_seen = 0
         self._count = 0
         self._spaces: dict[int, tuple[dict[str, Any], int, dict[str, Any]]] = {}
 
@@ -112,6 +120,12 @@ class Patcher:
                 new = wrapper(original, traced)
                 self._by_id[id(original)] = new
                 self._originals.append((owner, name, original, new))
+        if len(sys.modules) != self._modules_seen:
+            self._modules_seen = len(sys.modules)
+            known = {id(owner) for owner, _, original, _ in self._originals if original is np}
+            self._originals += [
+                (module, name, np, self._plain) for module, name in compiled_users() if id(module) not in known
+            ]
 
     def _enter(self, space: dict[str, Any]) -> None:
         known = self._spaces.get(id(space))
@@ -132,6 +146,26 @@ class Patcher:
         for name, value in saved.items():
             if space.get(name) is self._by_id[id(value)]:
                 space[name] = value
+
+
+def plain_numpy() -> ModuleType:
+    """The numpy module as it is now, under whatever replacements come later."""
+    plain = ModuleType(np.__name__)
+    vars(plain).update(vars(np))
+    vars(plain)["__getattr__"] = lambda name: getattr(np, name)  # what NumPy loads when asked
+    return plain
+
+
+def compiled_users() -> list[tuple[ModuleType, str]]:
+    """The compiled modules that have imported numpy, and their names for it."""
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    return [
+        (module, name)
+        for module in list(sys.modules.values())
+        if isinstance(module, ModuleType) and str(vars(module).get("__file__")).endswith(suffixes)
+        for name, value in list(vars(module).items())
+        if value is np
+    ]
 
 
 def wrappers(owner: Any, replacements: Mapping[str, Callable[..., Any]]) -> list[tuple[Any, str, Any]]:

@@ -110,7 +110,18 @@ def test_a_generator_from_outside_is_refused_and_one_with_a_seed_inside_is_not()
     generator = np.random.default_rng(0)
     with pytest.raises(UnsupportedError, match="a Generator from outside"):
         traced(lambda x: x * generator.normal(), 1.0)
+    with pytest.raises(UnsupportedError, match="a Generator from outside"):
+        traced(lambda x: x * generator.normal(size=(2, 3)), 1.0)
     assert_as_numpy(lambda x: x * np.random.default_rng(3).normal(), 1.0)
+
+
+def test_generators_make_plain_arrays_inside_a_trace() -> None:
+    def f(x: Any) -> Any:
+        generator = np.random.default_rng(3)
+        noise = generator.normal(size=(2, 3)) * generator.choice([-1, 1], size=3) * np.random.RandomState(1).randn(3)
+        return x * noise * generator.uniform(np.zeros(3), 2.0)
+
+    assert_as_numpy(f, np.array([1.0, 2.0, 3.0]))
 
 
 def test_an_inner_trace_reads_the_outer_arrays_through_extra_parameters() -> None:

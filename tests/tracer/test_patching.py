@@ -84,6 +84,19 @@ def test_numpys_own_code_keeps_its_arrays_inside_a_trace() -> None:
     assert_as_numpy(f, 2.0)
 
 
+def test_compiled_modules_get_plain_arrays_and_have_numpy_back_afterwards() -> None:
+    generators = np.random._generator
+
+    def f(x: Any) -> Any:
+        assert generators.np is not np
+        assert type(generators.np.empty(2)) is np.ndarray
+        assert generators.np.random is np.random
+        return x
+
+    traced(f, 1.0)
+    assert generators.np is np
+
+
 def test_objects_used_by_subscript_take_traced_values() -> None:
     def f(x: Any) -> Any:
         return np.r_[x, 0:3, 5.0], np.c_[x, x], np.mgrid[0:2, 0:3] * x[0], [v for _, v in np.ndenumerate(x)]
