@@ -214,3 +214,14 @@ def test_a_traced_index_into_an_array_from_outside_says_how_to_write_it() -> Non
         pb.scan(lambda c, i: (c + table[i, 1], None), 0.0, np.arange(3))
     total, _ = pb.scan(lambda c, i: (c + np.sum(np.asarray(table)[i, :i]), None), 0.0, np.arange(3))
     assert total == 21.0
+
+
+def test_loops_that_may_fail_keep_their_order_among_kernels() -> None:
+    def two(x: Any, k: Any) -> Any:
+        late = x + np.sum(x)
+        first = pb.fori_loop(0, 2, lambda i, v: v + late[i + k], 0.0)
+        return first, pb.fori_loop(0, 2, lambda i, v: v * x[i + k], x * x) + x
+
+    first, second = pb.jit(two)(np.arange(1.0, 4.0), 1)
+    assert first == 17.0
+    np.testing.assert_allclose(second, [7.0, 26.0, 57.0])

@@ -117,6 +117,13 @@ def test_intervals_that_meet_do_not_overlap_and_memory_is_used_again() -> None:
     assert size <= 1.6 * peak
 
 
+def test_buffers_of_no_bytes_leave_no_holes() -> None:
+    rng = np.random.default_rng(2)
+    starts = np.sort(rng.integers(0, 100, 200))
+    sizes = rng.choice([0, 64, 200], 200)
+    arrange([Interval(int(t), int(t + rng.integers(0, 9)), int(n)) for t, n in zip(starts, sizes, strict=True)])
+
+
 def test_a_chain_of_large_steps_needs_no_memory_but_the_result() -> None:
     def build(f: Emitter, x: Expr) -> Expr:
         for _ in range(10):

@@ -7,6 +7,7 @@ from pullback.ir.graph import Op, Region, Value
 from pullback.ir.kernel import STORE_KINDS
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.ir.types import Shape
+from pullback.passes.base import has_effect
 from pullback.passes.fuse.cost import BODY_LIMIT, compute_cost, load_cost, trip_cost
 from pullback.passes.fuse.kernels import Node
 
@@ -112,6 +113,7 @@ class Table:
         self._cuts = cuts
         self._weights: dict[tuple[int, Shape], int] = {}
         self._plain = wanted_in_memory(region)
+        self._effects = 0  # the time of the latest op with an effect
         for param in region.params:
             self.infos[param] = Info(param, Kind.GIVEN, -1)
         for position, op in enumerate(region.ops):
@@ -121,6 +123,8 @@ class Table:
         inputs = tuple([self.infos[v] for v in op.operands])
         kind = self._kind(op, inputs)
         ready = self._ready(op, kind, inputs)
+        if has_effect(op):  # effects keep their order, so a later one cannot be had at an earlier time
+            ready = self._effects = max(ready, self._effects)
         own, weight = compute_cost(op)
         for value in op.results:
             info = self.infos[value] = Info(value, kind, position, inputs)

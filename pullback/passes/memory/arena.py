@@ -27,6 +27,8 @@ def arrange(intervals: Sequence[Interval]) -> tuple[list[int], int]:
     ends: list[tuple[int, int]] = []  # a heap of (death, number)
     for number in sorted(range(len(intervals)), key=lambda k: (intervals[k].birth, -intervals[k].nbytes)):
         birth, death, nbytes = intervals[number]
+        if not nbytes:
+            continue  # takes no room, and must not be a hole of no size beside another
         while ends and ends[0][0] < birth:
             _, old = heapq.heappop(ends)
             block.free(offsets[old], aligned(intervals[old].nbytes))
