@@ -477,7 +477,7 @@ def _while(g: Generator, name: str) -> Made:
     region = _region(body, types, [v.type for v in carries], g.choices.integer(0, 4))
     count = body.f.wrap(region.params[0]) + 1
     region = Region(region.params, tuple(body.f.b.ops), (count.value, *region.results))
-    return _add(g, "while", operands, (condition, region), carries=len(carries) + 1)
+    return _add(g, "while", operands, (condition, region), carries=len(carries) + 1, most=0)
 
 
 Maker = Callable[[Generator, str], Made]

@@ -275,7 +275,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         converted(joint_region(body, types, captured, len(condition.captured)), types),
     )
     operands = [*_cast(carry, types), *all_captured(bodies)]
-    results = emit("while", operands, {"carries": len(carry)}, regions)
+    results = emit("while", operands, {"carries": len(carry), "most": 0}, regions)
     return tree.unflatten(results[: len(carry)])
 
 

@@ -8,6 +8,7 @@ of the whole is made in its row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 from pullback.codegen import memory
 from pullback.codegen.fill import copy
@@ -15,7 +16,7 @@ from pullback.codegen.kernel import emit_inline
 from pullback.codegen.llvm import V, const
 from pullback.codegen.program import Frame
 from pullback.codegen.spec import make_spec
-from pullback.codegen.tapes import FIRST_RECORDS, read_address, written_address
+from pullback.codegen.tapes import FIRST_RECORDS, drops_tapes, read_address, written_address
 from pullback.ir.failures import OUT_OF_MEMORY
 from pullback.ir.graph import Op, Region, Value
 from pullback.ir.index import Affine
@@ -89,10 +90,11 @@ def lower_if(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
 
 
 def lower_checkpoint(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
-    """The region, at its place."""
+    """The region, at its place. What it taped to compute an adjoint is freed behind it."""
     (body,) = op.regions
     bind(frame, body.params, op.operands)
-    lower_ops(frame, body.ops)
+    with frame.tapes.released(frame) if drops_tapes(op) else nullcontext():
+        lower_ops(frame, body.ops)
     frame.copy_all(list(zip(op.results, body.results, strict=True)))
 
 
@@ -212,7 +214,8 @@ def lower_while(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     bind(frame, body.params[carries:], op.operands[carries:])
     bind(frame, condition.params[carries:], op.operands[carries:])
     taped = list(zip(body.results[carries:], handles, strict=True))
-    tapes = [_begin_tape(frame, value, handle) for value, handle in taped]
+    room = op.attrs["most"] or FIRST_RECORDS
+    tapes = [_begin_tape(frame, value, handle, room) for value, handle in taped]
     for value in counter:
         b.store(const("i64", 0), frame.pointer(value), 8)
     begin, turn, done = b.new_label("while"), b.new_label("turn"), b.new_label("done")
@@ -233,8 +236,8 @@ def lower_while(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     b.label(done)
 
 
-def _begin_tape(frame: Frame, value: Value, handle: Value) -> V:
-    tape = frame.tapes.begin(frame, value.type.nbytes, const("i64", FIRST_RECORDS))
+def _begin_tape(frame: Frame, value: Value, handle: Value, room: int) -> V:
+    tape = frame.tapes.begin(frame, value.type.nbytes, const("i64", room))
     leave_without_memory(frame, tape)
     frame.b.store(frame.b.cast("ptrtoint", tape, "i64"), frame.pointer(handle), 8)
     return tape

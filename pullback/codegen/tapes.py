@@ -1,12 +1,13 @@
 """Tapes: what a loop of unknown length keeps for its reverse, one record a turn, in memory that grows.
 
 A tape's handle is the address of its header. All tapes of a call are chained, and freed when the call ends, however it
-ends. Handle 0 is a tape of zeros.
+ends; those of a checkpoint's adjoint as soon as that is done. Handle 0 is a tape of zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pullback.codegen.llvm import FunctionBuilder, V, const
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FIRST_RECORDS = 64
 """Room of a tape that is begun without knowing its length."""
 
+NULL = V("null", "ptr")
 NEXT, DATA, COUNT, ROOM = 0, 8, 16, 24
 HEADER_BYTES = 32
 
@@ -33,6 +35,16 @@ def uses_tapes(plan: Plan) -> bool:
 def _makes_tapes(op: Op) -> bool:
     taped = len(op.results) > op.attrs["carries"] if op.name in ("scan", "while") else False
     return taped and (op.name == "while" or op.attrs["length"] < 0)
+
+
+def drops_tapes(op: Op) -> bool:
+    """Whether no tape made inside of a `checkpoint` is read behind it: what it computes again, it computes for itself.
+
+    Handles are i64; without an integer among the results none can leave.
+    """
+    if not op.attrs["again"] or any(not r.type.is_inexact for r in op.results):
+        return False
+    return any(_makes_tapes(inner) for inner in walk(op.regions[0]))
 
 
 class Tapes:
@@ -56,10 +68,17 @@ class Tapes:
         name = self._routine("tape_push", "ptr", [("ptr", "tape"), ("i64", "record")], _emit_push)
         return frame.b.call("ptr", name, [tape, const("i64", max(record, 1))])
 
-    def free(self, frame: Frame) -> None:
-        """Free all tapes of the call."""
-        name = self._routine("tape_free", "void", [("ptr", "chain")], _emit_free)
-        frame.b.call("void", name, [self.chain(frame)])
+    def free(self, frame: Frame, until: V = NULL) -> None:
+        """Free the tapes of the call that were begun after `until`: all, if that is null."""
+        name = self._routine("tape_free", "void", [("ptr", "chain"), ("ptr", "until")], _emit_free)
+        frame.b.call("void", name, [self.chain(frame), until])
+
+    @contextmanager
+    def released(self, frame: Frame) -> Iterator[None]:
+        """Tapes begun inside are freed at the end."""
+        latest = frame.b.load("ptr", self.chain(frame), 8)
+        yield
+        self.free(frame, latest)
 
     def _routine(
         self, name: str, result: str, params: list[tuple[str, str]], emit: Callable[[FunctionBuilder], None]
@@ -77,7 +96,7 @@ def _field(b: FunctionBuilder, tape: V, offset: int) -> V:
 
 
 def _is_null(b: FunctionBuilder, pointer: V) -> V:
-    return b.icmp("eq", pointer, V("null", "ptr"))
+    return b.icmp("eq", pointer, NULL)
 
 
 def _emit_new(b: FunctionBuilder) -> None:
@@ -91,7 +110,7 @@ def _emit_new(b: FunctionBuilder) -> None:
     b.module.declare("free", "void", ["ptr"])
     b.call("void", "free", [tape])
     b.call("void", "free", [data])
-    b.ret(V("null", "ptr"))
+    b.ret(NULL)
     b.label(made)
     b.store(b.load("ptr", chain, 8), _field(b, tape, NEXT), 8)
     b.store(data, _field(b, tape, DATA), 8)
@@ -113,7 +132,7 @@ def _emit_push(b: FunctionBuilder) -> None:
     data = b.call("ptr", "realloc", [b.load("ptr", _field(b, tape, DATA), 8), b.mul(wider, record)])
     b.condbr(_is_null(b, data), failed, grown)
     b.label(failed)
-    b.ret(V("null", "ptr"))
+    b.ret(NULL)
     b.label(grown)
     b.store(data, _field(b, tape, DATA), 8)
     b.store(wider, _field(b, tape, ROOM), 8)
@@ -124,7 +143,7 @@ def _emit_push(b: FunctionBuilder) -> None:
 
 
 def _emit_free(b: FunctionBuilder) -> None:
-    (chain,) = b.params
+    chain, until = b.params
     b.module.declare("free", "void", ["ptr"])
     first = b.load("ptr", chain, 8)
     begin, one, done = b.new_label("begin"), b.new_label("one"), b.new_label("done")
@@ -132,7 +151,7 @@ def _emit_free(b: FunctionBuilder) -> None:
     b.br(begin)
     b.label(begin)
     tape = b.phi("ptr", [(first, before)])
-    b.condbr(_is_null(b, tape.value), done, one)
+    b.condbr(b.icmp("eq", tape.value, until), done, one)
     b.label(one)
     following = b.load("ptr", _field(b, tape.value, NEXT), 8)
     b.call("void", "free", [b.load("ptr", _field(b, tape.value, DATA), 8)])
@@ -140,6 +159,7 @@ def _emit_free(b: FunctionBuilder) -> None:
     tape.add(following, b.current)
     b.br(begin)
     b.label(done)
+    b.store(until, chain, 8)
     b.ret()
 
 

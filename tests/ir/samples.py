@@ -399,7 +399,9 @@ def _loop_samples() -> Iterator[Sample]:
         regions.append(b.region([v.value for v in build(f, *params)]))
     start = np.array([0.9, -1.4, 1.1])
     for scale in (1.0, 0.1):
-        yield Sample("while", (start * scale, np.array(0), np.array(0.7)), {"carries": 2}, regions=tuple(regions))
+        yield Sample(
+            "while", (start * scale, np.array(0), np.array(0.7)), {"carries": 2, "most": 0}, regions=tuple(regions)
+        )
 
 
 def _effect_samples() -> Iterator[Sample]:

@@ -95,7 +95,7 @@ def loop(
     """Emit a while; condition and body take carries and constants."""
     types = [x.type for x in (*carries, *constants)]
     regions = (region(types, condition), region(types, body))
-    op = f.b.add(OPS["while"], [x.value for x in (*carries, *constants)], Attrs(carries=len(carries)), regions)
+    op = f.b.add(OPS["while"], [x.value for x in (*carries, *constants)], Attrs(carries=len(carries), most=0), regions)
     return [f.wrap(r) for r in op.results]
 
 

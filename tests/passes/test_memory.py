@@ -326,7 +326,7 @@ def test_a_while_loop_keeps_its_state_in_one_place() -> None:
     def build(f: Emitter, x: Expr) -> Expr:
         test = region(types, lambda f, x, k: [k < 5])
         body = region(types, lambda f, x, k: [f.sin(x) * 2.0, k + 1])
-        op = f.b.add(OPS["while"], [x.value, f.constant(0).value], Attrs(carries=2), (test, body))
+        op = f.b.add(OPS["while"], [x.value, f.constant(0).value], Attrs(carries=2, most=0), (test, body))
         return f.wrap(op.results[0])
 
     made = checked(make("f64[30]", build))

@@ -148,7 +148,7 @@ def _while_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Arra
 WHILE = OpDef(
     name="while",
     arity=None,
-    attrs={"carries": "int"},
+    attrs={"carries": "int", "most": "int"},
     infer=_while_infer,
     evaluate=_while_evaluate,
     numpy=(),
@@ -158,7 +158,7 @@ WHILE = OpDef(
     algebra=PLAIN,
     doc="The body as long as the condition holds. Operands: carries, constants; both regions take all of them, the "
     "body gives the next carries. What it gives behind them is taped: then the results go on with the number of turns "
-    "and one tape each.",
+    "and one tape each. `most` is a bound of the number of turns, for which tapes have room; 0: none is known.",
     regions=("cond", "body"),
 )
 
