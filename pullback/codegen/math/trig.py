@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import NamedTuple
 
-from pullback.codegen.llvm import FunctionBuilder, V, element_of
+from pullback.codegen.llvm import FunctionBuilder, V, element_of, lanes_of
 from pullback.codegen.math import coefficients as c
 from pullback.codegen.math.kit import (
     Pair,
@@ -13,6 +14,7 @@ from pullback.codegen.math.kit import (
     fast_two_sum,
     flip_sign,
     format_of,
+    horner,
     is_odd,
     pair_quotient,
     patch_rare,
@@ -57,10 +59,9 @@ def reduce(b: FunctionBuilder, x: V) -> Angle:
     shifted = b.fma(x, TWO_OVER_PI, fmt.round_magic)
     n = b.fsub(shifted, fmt.round_magic)
     rest = b.fma(n, -first, x)  # exact: both are multiples of one small number, and they nearly cancel
-    product = b.fmul(n, second)
-    hi = b.fsub(rest, product)
-    lost = b.fsub(b.fsub(rest, hi), product)
-    lo = b.fma(n, -third, b.fsub(lost, b.fma(n, second, b.fneg(product))))
+    hi = b.fsub(rest, b.fmul(n, second))
+    # rest - hi is exact: where the product is not small beside rest, its rounding leaves the last places zero
+    lo = b.fma(n, -third, b.fma(n, -second, b.fsub(rest, hi)))
     common = [hi, lo, to_bits(b, shifted)]
     large = b.fcmp("uge", x, reduction.largest)
 
@@ -77,18 +78,46 @@ def sin_cos_reduced(b: FunctionBuilder, r: Pair, exact: bool = False) -> tuple[P
     The sine of `lo` is taken for `lo` itself unless `exact`: that loses up to 0.15 of a unit in the last place.
     """
     z = b.fmul(r.hi, r.hi)
-    half = b.fmul(z, 0.5)
-    one = fast_two_sum(b, constant(z, 1.0), b.fneg(half))
+    one = lead_of_cosine(b, z, r)
+    # 1 - z/2 is cos(r.hi) as closely as r.lo needs it
     sine_lo = b.fmul(r.lo, one.hi) if exact else r.lo
     sine = Pair(r.hi, b.fma(b.fmul(z, r.hi), polynomial(b, z, c.SIN_TAIL), sine_lo))
-    tail = b.fma(b.fmul(z, z), polynomial(b, z, c.COS_TAIL), b.fma(b.fneg(r.hi), r.lo, one.lo))
-    return sine, Pair(one.hi, tail)
+    return sine, Pair(one.hi, b.fma(b.fmul(z, z), polynomial(b, z, c.COS_TAIL), one.lo))
+
+
+def lead_of_cosine(b: FunctionBuilder, z: V, r: Pair) -> Pair:
+    """1 - z/2 - r.hi r.lo, where z is r.hi squared."""
+    hi = b.fma(z, -0.5, 1.0)
+    lost = b.fma(z, -0.5, b.rfsub(1.0, hi))
+    return Pair(hi, b.fma(b.fneg(r.hi), r.lo, lost))
+
+
+def sine_or_cosine(b: FunctionBuilder, r: Pair, cosine: V) -> V:
+    """Cosine of |r| <= pi/4 where the mask `cosine` is set, else sine, in the bits of `sin_cos_reduced`.
+
+    With AVX-512 choosing each coefficient costs less than a second polynomial.
+    """
+    if "avx512f" not in b.module.features or lanes_of(r.hi.type) == 1:
+        sine, cosine_pair = sin_cos_reduced(b, r)
+        return b.select(cosine, rounded(b, cosine_pair), rounded(b, sine))
+    z = b.fmul(r.hi, r.hi)
+    one = lead_of_cosine(b, z, r)
+    name = format_of(z).name
+    pairs = zip_longest(c.COS_TAIL[name], c.SIN_TAIL[name], fillvalue=0.0)
+    tail = horner(b, z, [b.select(cosine, constant(z, even), constant(z, odd)) for even, odd in pairs])
+    factor = b.fmul(z, b.select(cosine, z, r.hi))
+    lo = b.fma(factor, tail, b.select(cosine, one.lo, r.lo))
+    return b.fadd(b.select(cosine, one.hi, r.hi), lo)
+
+
+def rounded(b: FunctionBuilder, x: Pair) -> V:
+    return b.fadd(x.hi, x.lo)
 
 
 def rounded_sin_cos(b: FunctionBuilder, angle: Angle) -> tuple[V, V]:
     """Sine and cosine of the reduced angle."""
     sine, cosine = sin_cos_reduced(b, angle.r)
-    return b.fadd(sine.hi, sine.lo), b.fadd(cosine.hi, cosine.lo)
+    return rounded(b, sine), rounded(b, cosine)
 
 
 def half_turn_sign(b: FunctionBuilder, quadrant: V) -> V:
@@ -96,31 +125,35 @@ def half_turn_sign(b: FunctionBuilder, quadrant: V) -> V:
     return b.shl(b.and_(quadrant, 2), 62 if element_of(quadrant.type) == "i64" else 30)
 
 
-def sine_of(b: FunctionBuilder, x: V, angle: Angle, sine: V, cosine: V) -> V:
-    """Sine of x from those of its reduced size. The sign is put on last, so that of zero is kept."""
-    value = b.select(is_odd(b, angle.quadrant), cosine, sine)
-    return flip_sign(b, value, b.xor(half_turn_sign(b, angle.quadrant), sign_bits(b, x)))
+def signed_sine(b: FunctionBuilder, x: V, angle: Angle, size: V) -> V:
+    """Sine of x from that of its reduced size. The sign is put on last, so that of zero is kept."""
+    return flip_sign(b, size, b.xor(half_turn_sign(b, angle.quadrant), sign_bits(b, x)))
 
 
-def cosine_of(b: FunctionBuilder, angle: Angle, sine: V, cosine: V) -> V:
-    """Cosine of x from those of its reduced size."""
-    value = b.select(is_odd(b, angle.quadrant), sine, cosine)
-    return flip_sign(b, value, half_turn_sign(b, b.add(angle.quadrant, 1)))
+def signed_cosine(b: FunctionBuilder, angle: Angle, size: V) -> V:
+    """Cosine of x from that of its reduced size."""
+    return flip_sign(b, size, half_turn_sign(b, b.add(angle.quadrant, 1)))
 
 
 def sin_cos(b: FunctionBuilder, x: V) -> tuple[V, V]:
     """Both at once for little more than the price of one."""
     angle = reduce(b, fabs(b, x))
     sine, cosine = rounded_sin_cos(b, angle)
-    return sine_of(b, x, angle, sine, cosine), cosine_of(b, angle, sine, cosine)
+    odd = is_odd(b, angle.quadrant)
+    return (
+        signed_sine(b, x, angle, b.select(odd, cosine, sine)),
+        signed_cosine(b, angle, b.select(odd, sine, cosine)),
+    )
 
 
 def sin(b: FunctionBuilder, x: V) -> V:
-    return sin_cos(b, x)[0]
+    angle = reduce(b, fabs(b, x))
+    return signed_sine(b, x, angle, sine_or_cosine(b, angle.r, is_odd(b, angle.quadrant)))
 
 
 def cos(b: FunctionBuilder, x: V) -> V:
-    return sin_cos(b, x)[1]
+    angle = reduce(b, fabs(b, x))
+    return signed_cosine(b, angle, sine_or_cosine(b, angle.r, b.not_(is_odd(b, angle.quadrant))))
 
 
 def tan(b: FunctionBuilder, x: V) -> V:
