@@ -344,3 +344,14 @@ def test_planning_a_long_program_is_quick_work() -> None:
         x = f.cumsum(f.cumprod(x, axis=0, reverse=False), axis=0, reverse=False)
     made = plan(b.function("long", [x.value], "planned"))
     assert made.arena_bytes <= 2 * 1600
+
+
+def test_a_kernel_of_many_numbers_is_quick_work() -> None:
+    """A kernel of fifteen hundred operands and as many results of one element; a plan that compared all pairs with all
+    operands would not end."""
+
+    def build(f: Emitter, *xs: Expr) -> list[Expr]:
+        return [f.sin(f.cumsum(f.reshape_to(x, (1,)), axis=0, reverse=False)) for x in xs]
+
+    made = plan(fuse(make("f64[] " * 1500, build)))
+    assert made.result_copies == ()

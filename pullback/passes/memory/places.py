@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.ir.plan import Copy, Slot
 from pullback.passes.memory.buffers import FOREVER, Buffer, Moments, inner_regions, roots
-from pullback.passes.memory.inplace import WRITES_A_PART, overwritable
+from pullback.passes.memory.inplace import WRITES_A_PART, Operands, overwritable
 
 Pairs = Sequence[tuple[Value, Buffer]]
 
@@ -62,10 +62,12 @@ class Places:
         for value, target in wanted:
             self._targets.setdefault(same.get(value, value), target)
         for op in reversed(region.ops):
+            aimed: set[int] = set()
             for k, numbers in overwritable(op).items():
                 aim = self._targets.get(op.results[k])
-                if aim is None or aim.is_row:
+                if aim is None or aim.is_row or id(numbers) in aimed:
                     continue
+                aimed.add(id(numbers))
                 for operand in [op.operands[number] for number in numbers]:
                     if self._moments.last(operand) <= self._moments.end[op]:
                         self._targets.setdefault(same.get(operand, operand), aim)
@@ -118,47 +120,47 @@ class Places:
 
     def _plain(self, op: Op) -> None:
         at, pairs = self._moments.start[op], overwritable(op)
+        operands = self._operands(op, at)
         for k in sorted(range(len(op.results)), key=lambda k: op.results[k] not in self._targets):
             result = op.results[k]
-            place = self._over(op, k, pairs.get(k, ()), at) or self._wanted(result, at) or self._new(result, at)
+            place = self._over(operands, pairs.get(k), result, at) or self._wanted(result, at) or self._new(result, at)
             self._join(result, place)
+            operands.taken.add(place)
         if op.name in WRITES_A_PART and self.buffers[op.results[0]] is not self.buffers[op.operands[0]]:
-            reason = self._obstacle(op, 0, op.results[0], at) or "its result is wanted in other memory"
+            operands.taken.clear()
+            reason = self._obstacle(operands, 0, op.results[0]) or "its result is wanted in other memory"
             self.copies.append(Copy(_title(op), reason))
 
-    def _over(self, op: Op, k: int, numbers: Sequence[int], at: int) -> Buffer | None:
-        """The buffer of an operand that a result is written over: its target before others; none if that is free."""
-        result, target = op.results[k], self._targets.get(op.results[k])
-        operands = [self.buffers[op.operands[n]] for n in numbers if not self._obstacle(op, n, result, at)]
-        if target is not None and target in operands:
-            return target
-        return operands[0] if operands and self._wanted(result, at) is None else None
+    def _operands(self, op: Op, at: int) -> Operands:
+        return Operands([self.buffers[v] for v in op.operands], at)
 
-    def _obstacle(self, op: Op, number: int, result: Value, at: int) -> str:
-        """Why the op may not write `result` over an operand; empty if it may."""
-        buffer = self.buffers[op.operands[number]]
+    def _over(self, operands: Operands, numbers: list[int] | None, result: Value, at: int) -> Buffer | None:
+        """The buffer of an operand that a result is written over: its target before others; none if that is free."""
+        if not numbers:
+            return None
         target = self._targets.get(result)
-        if buffer.is_row or buffer.frozen:
-            return f"its operand is {_kind(buffer)}"
-        if buffer.last > at:
-            return "its operand is read later"
-        if buffer.nbytes != result.type.nbytes:
-            return "its result has another size"
-        if any(self.buffers[v] is buffer for k, v in enumerate(op.operands) if k != number):
-            return "another of its operands is the same memory"
-        if any(self.buffers.get(r) is buffer for r in op.results):
-            return "another of its results is written there"
-        if buffer.owned and target is not None and target is not buffer and target.owned:
-            return "its operand is the place of another value that the region gives"
-        return ""
+        if target is not None and target in operands.buffers:
+            number = operands.buffers.index(target)
+            if number in numbers and not self._obstacle(operands, number, result):
+                return target
+        if self._wanted(result, at) is not None:
+            return None
+        return operands.first_free(numbers, result.type.nbytes, target)
+
+    def _obstacle(self, operands: Operands, number: int, result: Value) -> str:
+        """Why the op may not write `result` over an operand; empty if it may."""
+        return operands.obstacle(number, result.type.nbytes, self._targets.get(result))
 
     # ------------------------------------------------------------------ if, checkpoint
 
     def _conditional(self, op: Op) -> None:
         start, end = self._moments.start[op], self._moments.end[op]
+        operands = self._operands(op, end)
         for k, result in enumerate(op.results):
-            buffer = self._passed_through(op, k, end) or self._wanted(result, start) or self._new(result, start)
+            kept = self._passed_through(op, operands, k)
+            buffer = kept or self._wanted(result, start) or self._new(result, start)
             self._join(result, buffer)
+            operands.taken.add(buffer)
             buffer.hold(end)
         results = [self.buffers[r] for r in op.results]
         places = [self.buffers[v] for v in op.operands[_first(op) :]]
@@ -166,20 +168,20 @@ class Places:
             with self._inside(list(zip(region.params, places, strict=True)), results, [], end):
                 self._walk(region, list(zip(region.results, results, strict=True)))
 
-    def _passed_through(self, op: Op, k: int, end: int) -> Buffer | None:
+    def _passed_through(self, op: Op, operands: Operands, k: int) -> Buffer | None:
         """The buffer of an operand that dies here and that a branch gives, or what it makes of it in place."""
         for region in op.regions:
             origin = _origin(region.results[k])
             number = origin.index + _first(op)
-            if origin.op is not None or not self._may_keep(op, number, k, end):
+            if origin.op is not None or not self._may_keep(op, operands, number, k):
                 continue
             if not any(_gives(r, origin.index, j) for r in op.regions for j in range(len(op.results)) if j != k):
                 return self.buffers[op.operands[number]]
         return None
 
-    def _may_keep(self, op: Op, number: int, k: int, end: int) -> bool:
+    def _may_keep(self, op: Op, operands: Operands, number: int, k: int) -> bool:
         result = op.results[k]
-        return op.operands[number].type == result.type and not self._obstacle(op, number, result, end)
+        return op.operands[number].type == result.type and not self._obstacle(operands, number, result)
 
     # ------------------------------------------------------------------ scan, while
 
@@ -187,11 +189,13 @@ class Places:
         start, end = self._moments.start[op], self._moments.end[op]
         first = 1 if op.name == "scan" and op.attrs["length"] < 0 else 0
         carries = op.attrs["carries"]
+        operands = self._operands(op, end)
         for k, result in enumerate(op.results):
-            kept = k < carries and self._may_keep(op, first + k, k, end)
+            kept = k < carries and self._may_keep(op, operands, first + k, k)
             place = self.buffers[op.operands[first + k]] if kept else self._wanted(result, start)
             self._join(result, place or self._new(result, start))
             self.buffers[result].hold(end)
+            operands.taken.add(self.buffers[result])
         results = [self.buffers[r] for r in op.results]
         carried, stacked = results[:carries], results[carries:]
         places = [*carried, *self._rest(op, first + carries)]
@@ -259,12 +263,6 @@ def _gives(region: Region, number: int, k: int) -> bool:
     while value.op is not None and value.op.name == "reshape":
         value = value.op.operands[0]
     return value is region.params[number]
-
-
-def _kind(buffer: Buffer) -> str:
-    if buffer.is_row:
-        return "the row of a scan"
-    return "an argument" if buffer.slot is not None and buffer.slot.space == "arg" else "a constant"
 
 
 def _title(op: Op) -> str:
