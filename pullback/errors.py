@@ -48,6 +48,14 @@ class NumericalError(PullbackError, ValueError):
     """A computation that has no result for these numbers, such as the factor of a singular matrix."""
 
 
+class IntegerRangeError(PullbackError, OverflowError):
+    """A Python integer outgrew the 64 bits that compiled code has for it."""
+
+
+class ZeroDivisorError(PullbackError, ZeroDivisionError):
+    """A Python integer was divided by zero."""
+
+
 class NanError(PullbackError, FloatingPointError):
     """A NaN where the option ``nan`` asks to stop at the first one."""
 

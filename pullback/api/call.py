@@ -30,6 +30,7 @@ class Call:
     tree : of `(args, kwargs)`
     values : the leaves as given
     leaves : what each is traced as
+    choices, careful : how it is traced, see `pullback.tracer.entry.trace`
     """
 
     args: tuple[Any, ...]
@@ -37,6 +38,8 @@ class Call:
     tree: TreeDef
     values: list[Any]
     leaves: tuple[Spec | Static, ...]
+    choices: tuple[tuple[int, int], ...] = ()
+    careful: bool = False
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -7,14 +7,11 @@ import numpy as np
 
 from pullback.api.replay import failing_op, has_nan, nan_op
 from pullback.api.staged import Staged
-from pullback.errors import IndexRangeError, NanError, NumericalError, PathLimitError, PullbackError
-from pullback.ir.failures import FAILURES, failure_error
+from pullback.errors import NanError, PathLimitError, PullbackError
+from pullback.ir.failures import FAILURES, check_error, failure_error
 from pullback.ir.graph import Function, Location, Op
 from pullback.ir.opdef import Array
 from pullback.tracer.location import describe
-
-_INDEX_MESSAGE = "index"
-"""How the messages of checks begin that are IndexErrors in NumPy."""
 
 
 def code_error(staged: Staged, arguments: Sequence[Array], code: int) -> Exception:
@@ -26,8 +23,7 @@ def code_error(staged: Staged, arguments: Sequence[Array], code: int) -> Excepti
     """
     check = next((c for c in staged.checks if c.code == code), None)
     if check is not None:
-        kind = IndexRangeError if check.message.startswith(_INDEX_MESSAGE) else NumericalError
-        return kind(f"{check.message}{describe(check.loc)}")
+        return check_error(check.message)(f"{check.message}{describe(check.loc)}")
     op = failing_op(staged.function, arguments) if code in FAILURES else None
     error = failure_error(code)
     if error is None:

@@ -67,7 +67,14 @@ def _stage_jvp(fun: Callable[..., Any], call: Call, has_aux: bool) -> Staged:
     if primals_tree != tangents_tree:
         raise ArgumentError(f"jvp: primals have the structure {primals_tree!r}, tangents {tangents_tree!r}")
     count = primals_tree.size
-    inner = Call(call.args[0], {}, _args_tree(primals_tree), call.values[:count], call.leaves[:count])
+    inner = replace(
+        call,
+        args=call.args[0],
+        kwargs={},
+        tree=_args_tree(primals_tree),
+        values=call.values[:count],
+        leaves=call.leaves[:count],
+    )
     traced = trace_call(fun, inner)
     wrt = [k for k in traced.leaves if _is_inexact(call.leaves[k])]
     if not wrt:

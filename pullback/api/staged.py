@@ -84,6 +84,8 @@ def trace_call(fn: Callable[..., Any], call: Call, with_values: bool = True) -> 
             names=leaf_names(fn, call),
             ties=options.ties,
             patch=options.patch,
+            choices=call.choices,
+            careful=call.careful,
         )
         return replace(traced, function=roll(traced.function, options))
 

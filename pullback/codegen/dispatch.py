@@ -1,8 +1,10 @@
 """The call of a native function object, as LLVM text; also `__get__` and the cleaning up that entries share.
 
-A function object's chain is null or a tuple whose first item is a bytes object: a count, then that many addresses of
-entries, the newest first. They are tried in turn; what none of them takes goes to `self._native_miss(entry, status,
-*args, **kwargs)`, with the address and status of the first one whose arguments fitted but which gave up (else 0, 0).
+A function object's chain is null or a tuple whose first item is a bytes object: which entries to try, and in what
+order (`pullback.runtime.routes` has its layout). A call begins with the entry that took the last one, goes on to the
+next kind of arguments where the arguments do not fit, and along the tree of decisions where a guard is not as expected;
+the entry that takes it is written to the table. What none takes goes to `self._native_miss(entry, status, *args,
+**kwargs)`, with the address and status of the last one whose arguments fitted but which gave up (else 0, 0).
 
 `pb_unchanged(table)` compares memory with a table: the number of words and of blocks, then for each word an address, a
 mask and the word that must be there under the mask, then for each block an address, a size and the address of a copy.
@@ -65,40 +67,73 @@ native:
   %table.at = getelementptr i8, ptr %chain, i64 TUPLE_ITEMS
   %table = load ptr, ptr %table.at
   %words = getelementptr i8, ptr %table, i64 BYTES_DATA
-  %last = load i64, ptr %words
-  br label %next
+  %families.at = getelementptr i64, ptr %words, i64 1
+  %families = load i64, ptr %families.at
+  %first = load i64, ptr %words
+  %rows = getelementptr i64, ptr %words, i64 2
+  %none = icmp eq i64 %families, 0
+  br i1 %none, label %exhausted, label %next
 next:
-  %number = phi i64 [ 1, %native ], [ %number.next, %refused ]
-  %who = phi i64 [ 0, %native ], [ %who.next, %refused ]
-  %why = phi i64 [ 0, %native ], [ %why.next, %refused ]
-  %entry.at = getelementptr ptr, ptr %words, i64 %number
-  %code = load ptr, ptr %entry.at
+  %number = phi i64 [ %first, %native ], [ %following, %misfit ], [ %sibling, %guarded ]
+  %kinds = phi i64 [ %families, %native ], [ %kinds.left, %misfit ], [ %kinds, %guarded ]
+  %depth = phi i64 [ -1, %native ], [ -1, %misfit ], [ %guard, %guarded ]
+  %others = phi i64 [ 0, %native ], [ 0, %misfit ], [ %others.left, %guarded ]
+  %who = phi i64 [ 0, %native ], [ %who, %misfit ], [ %code.bits, %guarded ]
+  %why = phi i64 [ 0, %native ], [ %why, %misfit ], [ %status, %guarded ]
+  %row = getelementptr [4 x i64], ptr %rows, i64 %number
+  %code = load ptr, ptr %row
   %result = call ptr %code(ptr %args, i64 %count, ptr %names)
   %bits = ptrtoint ptr %result to i64
   %tagged = trunc i64 %bits to i1
   br i1 %tagged, label %refused, label %done
 done:
+  store i64 %number, ptr %words
   call void @Py_DecRef(ptr %chain)
   ret ptr %result
 refused:
   %status = ashr i64 %bits, 1
-  %first = icmp eq i64 %why, 0
   %code.bits = ptrtoint ptr %code to i64
   %fits = icmp ne i64 %status, 0
-  %note = and i1 %first, %fits
-  %who.next = select i1 %note, i64 %code.bits, i64 %who
-  %why.next = select i1 %note, i64 %status, i64 %why
-  %number.next = add i64 %number, 1
-  %more = icmp ule i64 %number.next, %last
-  %sound = icmp sge i64 %status, 0
-  %again = and i1 %more, %sound
-  br i1 %again, label %next, label %exhausted
+  br i1 %fits, label %stopped, label %misfit
+misfit:
+  %following.at = getelementptr i64, ptr %row, i64 1
+  %following = load i64, ptr %following.at
+  %kinds.left = sub i64 %kinds, 1
+  %all = icmp eq i64 %kinds.left, 0
+  br i1 %all, label %exhausted, label %next
+stopped:
+  %guard = sub i64 %status, 1
+  %jumps.at = getelementptr i64, ptr %row, i64 3
+  %jumps = load i64, ptr %jumps.at
+  %forked = icmp ult i64 %guard, %jumps
+  br i1 %forked, label %fork, label %exhausted
+fork:
+  %place.at = getelementptr i64, ptr %row, i64 2
+  %place = load i64, ptr %place.at
+  %jump.index = add i64 %place, %guard
+  %jump.at = getelementptr i64, ptr %words, i64 %jump.index
+  %jump = load i64, ptr %jump.at
+  %sibling = and i64 %jump, 4294967295
+  %outcomes = lshr i64 %jump, 32
+  %deeper = icmp sgt i64 %guard, %depth
+  br i1 %deeper, label %guarded, label %again
+again:
+  %same = icmp eq i64 %guard, %depth
+  %one.less = sub i64 %others, 1
+  %rest = select i1 %same, i64 %one.less, i64 0
+  br label %guarded
+guarded:
+  %others.left = phi i64 [ %outcomes, %fork ], [ %rest, %again ]
+  %hopeless = icmp eq i64 %others.left, 0
+  br i1 %hopeless, label %exhausted, label %next
 exhausted:
+  %who.out = phi i64 [ 0, %native ], [ %who, %misfit ], [ %code.bits, %stopped ], [ %code.bits, %guarded ]
+  %why.out = phi i64 [ 0, %native ], [ %why, %misfit ], [ %status, %stopped ], [ %status, %guarded ]
   call void @Py_DecRef(ptr %chain)
   br label %python
 python:
-  %who.last = phi i64 [ 0, %entry ], [ %who.next, %exhausted ]
-  %why.last = phi i64 [ 0, %entry ], [ %why.next, %exhausted ]
+  %who.last = phi i64 [ 0, %entry ], [ %who.out, %exhausted ]
+  %why.last = phi i64 [ 0, %entry ], [ %why.out, %exhausted ]
   %python.result = call ptr @python_path(ptr %self, ptr %args, i64 %count, ptr %names, i64 %who.last, i64 %why.last)
   ret ptr %python.result
 }

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pullback.errors import NumericalError
+from pullback.errors import IndexRangeError, IntegerRangeError, NumericalError, PullbackError, ZeroDivisorError
 
-_FIRST = 1_000_000
-SINGULAR = _FIRST + 1
-NOT_POSITIVE_DEFINITE = _FIRST + 2
-NO_EIGENVALUES = _FIRST + 3
-NO_SINGULAR_VALUES = _FIRST + 4
-OUT_OF_MEMORY = _FIRST + 5
-ARBITRARY_BASIS = _FIRST + 6
+FIRST_FAILURE = 1_000_000
+SINGULAR = FIRST_FAILURE + 1
+NOT_POSITIVE_DEFINITE = FIRST_FAILURE + 2
+NO_EIGENVALUES = FIRST_FAILURE + 3
+NO_SINGULAR_VALUES = FIRST_FAILURE + 4
+OUT_OF_MEMORY = FIRST_FAILURE + 5
+ARBITRARY_BASIS = FIRST_FAILURE + 6
 
 FAILURES: Mapping[int, str] = {
     SINGULAR: "Singular matrix",
@@ -28,6 +28,20 @@ FAILURES: Mapping[int, str] = {
     "depends on which basis it is; use full_matrices=False or mode='reduced'",
 }
 """What each code means; where NumPy has the same failure, in the words of `numpy.linalg`."""
+
+
+_CHECK_ERRORS = (
+    ("index", IndexRangeError),
+    ("integer overflow", IntegerRangeError),
+    ("integer division", ZeroDivisorError),
+    ("integer modulo", ZeroDivisorError),
+)
+"""How the messages of checks begin whose errors are other ones than ValueErrors in Python or NumPy."""
+
+
+def check_error(message: str) -> type[PullbackError]:
+    """The class of the error of a check with that message."""
+    return next((kind for start, kind in _CHECK_ERRORS if message.startswith(start)), NumericalError)
 
 
 class FactorizationError(NumericalError, np.linalg.LinAlgError):

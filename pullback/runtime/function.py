@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import struct
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MethodType
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from pullback.errors import ArgumentError
 from pullback.runtime.compiled import Compiled, Miss
 from pullback.runtime.once import Once
+from pullback.runtime.routes import NO_ROUTES, Branch, Family, compiled_of, route_table, starting_at
 
-CHAIN_LENGTH = 4
-"""So many compiled signatures of a function are tried natively, one after the other."""
+CHAIN_LENGTH = 32
+"""For so many kinds of arguments the compiled code of a function is tried natively."""
 
 SPECIALISATION_LIMIT = 128
 """So many compiled signatures of a function are kept; the least recently used one goes."""
@@ -108,13 +108,13 @@ class NativeFunction:
 
     _call_address = 0
     _vectorcall: int
-    _chain: tuple[Any, ...]
+    _chain: tuple[bytes, tuple[Family, ...]]
 
     def __init__(
         self, dispatch: Dispatch, wrapped: Callable[..., Any] | None = None, limit: int = SPECIALISATION_LIMIT
     ) -> None:
         self._dispatch = dispatch
-        self._chain = (bytes(8),)
+        self._chain = (NO_ROUTES, ())
         self.specialisations: Specialisations[Any] = Specialisations(limit)
         if wrapped is not None:
             self.__wrapped__ = wrapped
@@ -127,7 +127,7 @@ class NativeFunction:
         if self._call_address:
             return self._dispatch(self, args, kwargs, None)
         first = None
-        for compiled in self._chain[1:]:
+        for compiled in self.installed:
             outcome = compiled.call(args, kwargs)
             if type(outcome) is not Miss:
                 return outcome
@@ -141,17 +141,33 @@ class NativeFunction:
         """Native code calls this with the address of the entry that fitted but gave up, and its status; or 0, 0."""
         miss = None
         if status:
-            miss = next((Miss(known, status) for known in self._chain[1:] if known.entry == entry), None)
+            miss = next((Miss(known, status) for known in self.installed if known.entry == entry), None)
         return self._dispatch(self, args, kwargs, miss)
 
-    def install(self, compiled: Compiled) -> None:
-        """Try `compiled` natively from now on, before the others; the one not installed for longest may drop out."""
-        if self._chain[1:2] == (compiled,) or (self._call_address and not compiled.entry):
+    def install(self, compiled: Compiled, key: object = None, branches: Sequence[Branch] = ()) -> None:
+        """Try `compiled` natively from now on, before all others.
+
+        Parameters
+        ----------
+        key : of the kind of arguments that it is for; without one it stands alone
+        branches : all paths for these arguments, `compiled` among them. They take the place of what was installed under
+            the key; the arguments not installed for longest may drop out
+        """
+        if self._call_address and not compiled.entry:
             return
-        others = [known for known in self._chain[1:] if known is not compiled]
-        chain = [compiled, *others][:CHAIN_LENGTH]
-        table = struct.pack(f"={len(chain) + 1}Q", len(chain), *(known.entry for known in chain))
-        self._chain = (table, *chain)
+        table, families = self._chain
+        own = Family(compiled if key is None else key, tuple(branches) or (Branch(compiled),))
+        if not self._call_address:  # no table is read, they are tried in this order
+            own = Family(own.key, tuple(sorted(own.branches, key=lambda branch: branch.compiled is not compiled)))
+        known = next((family for family in families if family.key == own.key), None)
+        if known is not None and _same_branches(known, own):
+            own = known
+        chosen = (own, *(family for family in families if family is not known))[:CHAIN_LENGTH]
+        if chosen == families:
+            table = starting_at(table, compiled_of(families).index(compiled))
+        else:
+            table = route_table(chosen, compiled)
+        self._chain = (table, chosen)
         if self._call_address:
             self._vectorcall = self._call_address
 
@@ -159,14 +175,14 @@ class NativeFunction:
         """Forget every compiled signature."""
         if self._call_address:
             self._vectorcall = 0
-        self._chain = (bytes(8),)
+        self._chain = (NO_ROUTES, ())
         for key, _ in self.specialisations.items():
             self.specialisations.drop(key)
 
     @property
     def installed(self) -> tuple[Compiled, ...]:
-        """What is tried natively, in this order."""
-        return self._chain[1:]
+        """What is tried natively: the kinds of arguments in the order of their last `install`."""
+        return compiled_of(self._chain[1])
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -186,3 +202,7 @@ class NativeFunction:
             f"{self!r} cannot be pickled: its code belongs to this process; pickle the Python function and transform "
             "it again where it is loaded"
         )
+
+
+def _same_branches(one: Family, other: Family) -> bool:
+    return [branch.compiled for branch in one.branches] == [branch.compiled for branch in other.branches]

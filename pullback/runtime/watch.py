@@ -74,7 +74,7 @@ class Words:
         """What a dictionary holds under one key that is there."""
         places = self._places_of(holder)
         if places is not None and id(key) not in places:
-            key = next((known for known in holder if known == key), None)
+            key = next((known for known in list(holder) if known == key), None)
         if places is None or id(key) not in places:
             return False
         at_key, at_value = places[id(key)]

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.errors import ConcretizationError, LeakedValueError, LostGradientError
+from pullback.errors import ConcretizationError, IntegerRangeError, LeakedValueError, LostGradientError
 from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES, I64
 from pullback.tracer.cell import check_alive, content_in, read
 from pullback.tracer.evaluate import present
 from pullback.tracer.location import describe
 from pullback.tracer.trace import Array, Content, Trace, current
+
+_LEAST = -(1 << 63)
 
 if TYPE_CHECKING:
     from pullback.tracer.array import TracedValue
@@ -83,7 +85,7 @@ def to_bool(x: "TracedValue") -> bool:
         zero = np.zeros((), content.type.dtype)
         content = trace.apply("not_equal", content, zero)
     assert isinstance(content, Value)
-    return bool(_decide(trace, content))
+    return bool(_decide(trace, content, is_choice=True))
 
 
 def to_int(x: "TracedValue", what: str) -> int:
@@ -94,7 +96,9 @@ def to_int(x: "TracedValue", what: str) -> int:
     if content.type.dtype.kind == "c":
         raise TypeError(f"int() argument must be a real number, not complex{describe(trace.locator.here(2))}")
     if content.type.dtype.kind == "f":
-        int(present(trace, content))  # infinities and NaN raise what Python raises
+        number = int(present(trace, content))  # infinities and NaN raise what Python raises
+        if not _LEAST <= number <= -(_LEAST + 1):
+            raise trace.error(IntegerRangeError, f"{what} of a number like {number:.3g}, which needs more than 64 bits")
         cast = trace.apply("cast", content, dtype=I64)
         assert isinstance(cast, Value)
         content = cast
@@ -108,12 +112,14 @@ def to_index(x: "TracedValue") -> int:
     return to_int(x, "an index")
 
 
-def _decide(trace: Trace, value: Value) -> int:
-    """The present integer of `value`, guarded."""
+def _decide(trace: Trace, value: Value, is_choice: bool = False) -> int:
+    """The present integer of `value`, guarded. A choice may have been made before the trace, see `Trace.choices`."""
     known = trace.guarded.get(value)
     if known is not None:
         return known
     number = int(present(trace, value))
+    if is_choice:
+        number = trace.choices.get(len(trace.guards), number)
     if not _is_fixed(value):
         trace.guard(value, number)
     return number

@@ -80,6 +80,7 @@ class Traced:
     written : numbers of the leaves that the function wrote to (in its own copy)
     watched : whether a number taken from captured data is part of the program, so that its content must not change
     environment : what the function can see outside itself; `environment.changed()` is None while the program is right
+    caught : whether the function went on after a check that did not hold
     """
 
     function: Function
@@ -92,6 +93,7 @@ class Traced:
     written: tuple[int, ...]
     watched: bool
     environment: Environment
+    caught: bool = False
 
 
 def trace(
@@ -103,6 +105,8 @@ def trace(
     names: Sequence[str] = (),
     ties: str = "equal",
     patch: bool = True,
+    choices: Sequence[tuple[int, int]] = (),
+    careful: bool = False,
 ) -> Traced:
     """Run `fn` once on traced arguments.
 
@@ -116,13 +120,15 @@ def trace(
     names : name hints of the leaves
     ties : how reduce-max and -min share a gradient among equal elements: `equal`, `all`, `first`
     patch : let NumPy's creation functions give traceable arrays meanwhile
+    choices : truths to decide otherwise than the numbers say: number of the guard, and what it is to be
+    careful : let a check that does not hold raise where it stands, so that `fn` may catch it
 
     Raises
     ------
     PullbackError : of many kinds, with the user's line; errors of `fn` itself pass through.
     """
     environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
-    state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties)
+    state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties, choices=dict(choices), careful=careful)
     state.reachable.update([id(array) for _, array in environment.arrays])
     patched = PATCHER.active(environment.namespaces) if patch else nullcontext()
     with running(state), patched, environment.no_randomness(state):
@@ -149,6 +155,7 @@ def trace(
         checks=tuple(state.checks),
         written=tuple([k for k in numbers if arguments[k]._cell.written]),
         watched=state.watch or bool(state.fixed),
+        caught=state.caught,
         environment=environment.after_trace(set(state.outer_arrays), state.fixed, state.watch),
     )
 

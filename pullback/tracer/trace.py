@@ -4,7 +4,7 @@ Inside a trace the content of an array is either a `Value` (it depends on a para
 Ops on constants alone are evaluated at once and emit nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
-from pullback.errors import ConcretizationError, LeakedValueError, PullbackError
+from pullback.errors import ArgumentError, ConcretizationError, LeakedValueError, PullbackError
 from pullback.ir.builder import Builder
+from pullback.ir.failures import check_error
 from pullback.ir.graph import NO_ATTRS, Attrs, Literal, Location, Op, Region, Value
+from pullback.ir.interpret import evaluate_values
 from pullback.ir.ops import OPS
 from pullback.ir.types import DType, Shape, TensorType, tensor_type
 from pullback.record import record
@@ -120,6 +122,9 @@ class Trace:
     place : the source line of ops that no line of the function asks for, such as reading its results
     segments : the ops of checkpointed functions, by number
     watch : whether a number was taken out of captured data without a trace: then no reachable array may change
+    choices : truths that are decided otherwise than the interpreter's numbers say, by the number of their guard
+    careful : a check that does not hold for the present arguments raises at once, so that the function may catch it
+    caught : whether one did; the path then rests on that
     """
 
     dispatch: Any
@@ -145,6 +150,9 @@ class Trace:
     extra: list[OuterValue | OuterArray] = field(default_factory=list)
     reachable: set[int] = field(default_factory=set)
     fixed: set[int] = field(default_factory=set)
+    choices: Mapping[int, int] = field(default_factory=dict)
+    careful: bool = False
+    caught: bool = False
 
     # ------------------------------------------------------------------ parameters
 
@@ -287,11 +295,37 @@ class Trace:
         loc = self.locator.here(2)
         if not isinstance(pred, Value):
             if not np.all(pred):
-                raise ValueError(f"{message}{describe(loc)}")
+                raise check_error(message)(f"{message}{describe(loc)}")
             return
+        if self.careful:
+            self._raise_now(pred, message, loc)
         code = self._next_code()
         self.emit("check", (pred,), Attrs(message=message, code=code))
         self.checks.append(Check(code, message, loc))
+
+    def _raise_now(self, pred: Value, message: str, loc: Location | None) -> None:
+        """Raise the error of a check if it does not hold at present; the path taken from there rests on that."""
+        whole = self.apply("all", pred, axes=tuple(range(pred.type.ndim))) if pred.type.ndim else pred
+        assert isinstance(whole, Value)
+        if not self.present(whole):
+            self.caught = True
+            self.guard(whole, 0)
+            raise check_error(message)(f"{message}{describe(loc)}")
+
+    def present(self, value: Value) -> Array:
+        """What `value` is for the arguments this function is being traced with; only what it needs is evaluated, once.
+
+        Raises
+        ------
+        ConcretizationError : the function is traced for argument types alone.
+        """
+        for param, supplier in self.suppliers.items():
+            if param not in self.known and supplier is not None:
+                self.known[param] = plain_array(supplier())
+        try:
+            return evaluate_values([value], self.known)[0]
+        except ArgumentError:
+            raise abstract_error(self, "a Python branch or conversion") from None
 
     def _next_code(self) -> int:
         """A number that no check has in this trace, in those around it, or in those inside of them."""

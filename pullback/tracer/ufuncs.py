@@ -15,6 +15,7 @@ from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_ar
 from pullback.tracer.cell import element_strides, read, write
 from pullback.tracer.dtypes import python_result, ufunc_types
 from pullback.tracer.evaluate import present
+from pullback.tracer.integers import check_binary, check_unary
 from pullback.tracer.layout import Order, common_order, is_c_order
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
@@ -263,6 +264,8 @@ def unary(rules: Rules, ufunc: np.ufunc, x: TracedValue) -> Any:
     if python is bool:
         o = Operand(cast(trace, o.content, np.dtype(np.int64)), int)
         python = int
+    if python is int and ufunc in (np.negative, np.absolute):
+        check_unary(trace, o.content)
     (result,) = evaluate(trace, rules, ufunc, (o,))
     if python is not None:
         real = float if python is complex and ufunc is np.absolute else python
@@ -295,6 +298,8 @@ def _python_binary(
         raise trace.error(
             TypeError, f"'{ORDERS[name]}' not supported between instances of {names[0]!r} and {names[1]!r}"
         )
+    if kinds[1] in (int, bool):
+        check_binary(trace, name, [o.content for o in operands], grows=result is int)
     results = evaluate(trace, rules, ufunc, operands)
     wrapped = tuple([new_scalar(trace, r, result) for r in results])
     return wrapped[0] if len(wrapped) == 1 else wrapped

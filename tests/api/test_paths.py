@@ -140,3 +140,103 @@ def test_without_memory_every_call_traces() -> None:
         g = pb.grad(f)
     assert [g(3.0), g(3.0)] == [6.0, 6.0]
     assert len(traces) == 2
+
+
+def test_where_compiled_code_rounds_otherwise_the_path_is_the_one_it_finds() -> None:
+    def f(v: Any) -> Any:
+        rest = np.sum(v - np.sum(v) / 7.0)  # zero but for roundings
+        if rest > 0.0:
+            return np.sum(v) * 2.0
+        return np.sum(v) * 3.0 if rest == 0.0 else np.sum(v) * 5.0
+
+    g = pb.value_and_grad(f)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        v = rng.normal(size=7)
+        value, gradient = g(v)
+        factor = gradient[0]
+        assert factor in (2.0, 3.0, 5.0)
+        np.testing.assert_allclose(value, factor * v.sum(), rtol=1e-12, atol=1e-14)
+    assert len(next(iter(g.specialisations.items()))[1].paths) <= 6
+
+
+def test_an_index_error_that_the_function_catches_is_a_path_of_its_own() -> None:
+    def f(x: Any, k: Any) -> Any:
+        v = np.array([1.0, 2.0, 3.0]) * x
+        try:
+            return v[k] * x
+        except IndexError:
+            return -x
+
+    g = pb.grad(f)
+    for k in (5, 0, 2, 7, -4, 1, -3):
+        assert g(2.0, k) == (4.0 * [1.0, 2.0, 3.0][k] if -3 <= k < 3 else -1.0)
+
+
+def test_an_index_error_that_nobody_catches_passes_through_the_function() -> None:
+    cleaned: list[int] = []
+
+    def f(v: Any, k: Any) -> Any:
+        try:
+            return v[k]
+        finally:
+            cleaned.append(1)
+
+    g = pb.grad(f)
+    for k in (3, 0, 3):
+        if k < 3:
+            np.testing.assert_array_equal(g(np.ones(3), k), [1.0, 0.0, 0.0])
+        else:
+            with pytest.raises(IndexError, match=r"out of bounds(.|\n)*test_paths.py:\d+"):
+                g(np.ones(3), k)
+
+
+@pytest.mark.parametrize(
+    ("f", "number", "error"),
+    [
+        (lambda n: n * n, 1 << 32, OverflowError),
+        (lambda n: n + n, 1 << 62, OverflowError),
+        (lambda n: -3 - n, (1 << 63) - 1, OverflowError),
+        (lambda n: n**5, 10_000, OverflowError),
+        (lambda n: n << 3, 1 << 61, OverflowError),
+        (lambda n: -n, -(1 << 63), OverflowError),
+        (lambda n: 7 // n, 0, ZeroDivisionError),
+        (lambda n: 7 % n, 0, ZeroDivisionError),
+        (lambda n: divmod(7, n), 0, ZeroDivisionError),
+        (lambda n: 2.5 / n, 0, ZeroDivisionError),
+        (lambda n: int(n * 1e200), 1 << 40, OverflowError),
+    ],
+)
+def test_a_python_integer_never_wraps_around(f: Any, number: int, error: type[Exception]) -> None:
+    compiled = pb.jit(f)
+    for n in (number, 3, number):
+        if (n == 3 and error is not OverflowError) or (n == 3 and abs(f(3)) < 1 << 60):
+            assert compiled(n) == f(n)
+        elif n != 3:
+            with pytest.raises(error, match=r"test_paths.py:\d+") as caught:
+                compiled(n)
+            assert isinstance(caught.value, PullbackError)
+
+
+def test_dozens_of_paths_in_random_order_are_right() -> None:
+    def f(x: Any, n: Any) -> Any:
+        turns = 0
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            turns += 1
+        return x**2 * turns
+
+    g = pb.grad(f)
+    rng = np.random.default_rng(1)
+    lengths = {n: _collatz_length(n) for n in range(1, 30)}
+    for n in rng.integers(1, 30, 400):
+        x = float(rng.normal())
+        assert g(x, int(n)) == pytest.approx(2 * x * lengths[int(n)], rel=1e-14)
+
+
+def _collatz_length(n: int) -> int:
+    turns = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        turns += 1
+    return turns

@@ -17,6 +17,7 @@ from pullback.errors import ArgumentError, PullbackError
 from pullback.runtime.compiled import Compiled, Miss
 from pullback.runtime.function import CHAIN_LENGTH, NativeFunction, Specialisations
 from pullback.runtime.native import is_native
+from pullback.runtime.routes import Branch
 from pullback.runtime.runtime import Runtime
 from tests.runtime.kit import (
     array_arg,
@@ -57,7 +58,7 @@ def test_an_installed_specialisation_takes_the_calls_that_fit(runtime: Runtime) 
     assert function(*many, key=1) == ("python", many, {"key": 1}, None)
 
 
-def test_several_specialisations_are_tried_newest_first(runtime: Runtime) -> None:
+def test_several_specialisations_are_tried_natively(runtime: Runtime) -> None:
     function = runtime.function(fallback)
     compiled = [of_length(runtime, length) for length in range(1, CHAIN_LENGTH + 2)]
     for one in compiled:
@@ -93,14 +94,15 @@ def test_a_guard_hands_its_number_to_python(runtime: Runtime) -> None:
     assert function("no") == ("python", ("no",), {}, None)
 
 
-def test_after_a_guard_the_other_specialisations_are_tried(runtime: Runtime) -> None:
+def test_after_a_guard_the_other_paths_are_tried(runtime: Runtime) -> None:
     function = runtime.function(fallback)
     signature = signature_of([number_arg(Kind.INT, dtype="i8")], array_result((), "i8"))
     other_path = build(signature, runtime=runtime)
     guarded = build(signature, status_kernel(), runtime)
-    function.install(other_path)
-    function.install(guarded)
+    branches = [Branch(other_path, (1, 1, 0)), Branch(guarded, (1, 1, 1))]
+    function.install(guarded, "integers", branches)
     assert function(3) == 3
+    function.install(guarded, "integers", branches)
     assert function(-3) == ("python", (-3,), {}, Miss(guarded, -3))
 
 
