@@ -1,5 +1,6 @@
 """`trace`: run a Python function on traced arguments and return its program; `inline`: put a program into a trace."""
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from pullback.errors import ArgumentError, PullbackError
+from pullback.errors import ArgumentError, ConcretizationError, LostGradientError, PullbackError
 from pullback.ir.graph import Attrs, Function, Location, Op, Region, Value
 from pullback.ir.interpret import interpret
 from pullback.ir.types import DTYPE_NAMES, tensor_type
@@ -18,7 +19,7 @@ from pullback.tracer.array import PythonType, TracedArray, TracedScalar, TracedV
 from pullback.tracer.cell import Cell, content_in, read
 from pullback.tracer.environment import Environment, environment_of
 from pullback.tracer.evaluate import present
-from pullback.tracer.functions.table import DISPATCH, PATCHER
+from pullback.tracer.functions.table import DISPATCH, PATCHER, SEARCHING
 from pullback.tracer.operands import PYTHON_NUMBERS, content_of
 from pullback.tracer.reach import unwrapped
 from pullback.tracer.segments import with_checkpoints
@@ -127,11 +128,34 @@ def trace(
     ------
     PullbackError : of many kinds, with the user's line; errors of `fn` itself pass through.
     """
+    run = functools.partial(_traced, fn, tree, leaves, values, names, ties, patch, choices, careful)
+    try:
+        return run(search=False)
+    except (LostGradientError, ConcretizationError):
+        if not patch:
+            raise
+    return run(search=True)  # the number was lost inside a list, perhaps: see `functions.lists`
+
+
+def _traced(
+    fn: Callable[..., Any],
+    tree: TreeDef,
+    leaves: Sequence[Spec | Static],
+    values: Sequence[Any] | None,
+    names: Sequence[str],
+    ties: str,
+    patch: bool,
+    choices: Sequence[tuple[int, int]],
+    careful: bool,
+    search: bool,
+) -> Traced:
+    """`trace`, with or without NumPy's functions replaced by those that search for traced values."""
     environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties, choices=dict(choices), careful=careful)
     state.reachable.update([id(array) for _, array in environment.arrays])
     patched = PATCHER.active(environment.namespaces) if patch else nullcontext()
-    with running(state), patched, environment.no_randomness(state):
+    searching = SEARCHING.active(environment.namespaces) if search else nullcontext()
+    with running(state), patched, searching, environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
         result = _called(PATCHER.traced(fn), args, kwargs)

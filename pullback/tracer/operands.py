@@ -144,7 +144,7 @@ def _plain_list(trace: Trace, x: Any) -> Array:
     return plain_array(x)
 
 
-def holds(x: Any, kind: type) -> bool:
+def holds(x: Any, kind: type | tuple[type, ...]) -> bool:
     """Whether nested lists and tuples hold an object of `kind`."""
     pending = [x]
     while pending:
@@ -186,11 +186,11 @@ def _list_dtype(keys: Sequence[Key]) -> DType:
 
 
 def _leaves(trace: Trace, x: Any) -> tuple[list[Any], Shape]:
-    """The leaves of evenly nested lists in order, and the nesting's shape."""
+    """The leaves of evenly nested lists in order, and the nesting's shape. An array beside a list counts as a list."""
     level: list[Any] = [x]
     shape: Shape = ()
-    while level and isinstance(level[0], list | tuple):
-        lengths = {len(part) if isinstance(part, list | tuple) else -1 for part in level}
+    while any(isinstance(part, list | tuple) for part in level):
+        lengths = {len(part) if isinstance(part, list | tuple) or np.ndim(part) else -1 for part in level}
         if len(lengths) != 1:
             raise trace.error(
                 ValueError, "setting an array element with a sequence: the nested lists have uneven lengths"

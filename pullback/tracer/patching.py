@@ -64,14 +64,16 @@ class Patcher:
 
     fixed : (namespace, name, replacement) of what is always replaced
     finders : for modules that the user may have imported or not, what to replace in them
+    elsewhere : replaced too, but not where the user's own modules have a name for the same object
     """
 
-    def __init__(self, fixed: Iterable[Row], finders: Iterable[Finder] = ()) -> None:
+    def __init__(self, fixed: Iterable[Row], finders: Iterable[Finder] = (), elsewhere: Iterable[Row] = ()) -> None:
         self._lock = threading.RLock()
         self._finders = list(finders)
         self._fixed = tuple(fixed)
         self._by_id = {id(getattr(owner, name)): new for owner, name, new in self._fixed}
-        self._originals = [(owner, name, getattr(owner, name), new) for owner, name, new in self._fixed]
+        rows = (*self._fixed, *elsewhere)
+        self._originals = [(owner, name, getattr(owner, name), new) for owner, name, new in rows]
         self._plain = plain_numpy()
         self._modules_seen = 0
         self._count = 0
@@ -150,9 +152,14 @@ class Patcher:
 
 def plain_numpy() -> ModuleType:
     """The numpy module as it is now, under whatever replacements come later."""
-    plain = ModuleType(np.__name__)
-    vars(plain).update(vars(np))
-    vars(plain)["__getattr__"] = lambda name: getattr(np, name)  # what NumPy loads when asked
+    return plain_copy(np)
+
+
+def plain_copy(module: ModuleType) -> ModuleType:
+    """A module with all the names of `module`; what it loads only when asked comes from there."""
+    plain = ModuleType(module.__name__)
+    vars(plain).update(vars(module))
+    vars(plain)["__getattr__"] = functools.partial(getattr, module)
     return plain
 
 

@@ -58,7 +58,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
-    results = [_derivative(x, k, h, edge_order) for k, h in zip(axes, _spacings(varargs, x, axes), strict=True)]
+    spacings = _spacings([array(v) for v in varargs], x, axes)
+    results = [_derivative(x, k, h, edge_order) for k, h in zip(axes, spacings, strict=True)]
     if len(results) == 1:
         return results[0]
     return tuple(results)
@@ -135,8 +136,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     number = axis_number(active(), axis, values.ndim)
     steps: Any = dx
     if x is not None:
-        steps = diff(array(x), axis=number if np.ndim(x) > 1 else -1)
-        if np.ndim(steps) == 1:
+        places = array(x)
+        steps = diff(places, axis=number if places.ndim > 1 else -1)
+        if steps.ndim == 1:
             steps = np.reshape(steps, tuple([-1 if k == number else 1 for k in range(values.ndim)]))
     pairs = values[axis_slice(number, 1, None)] + values[axis_slice(number, None, -1)]
     return np.sum(steps * pairs / 2.0, axis=number)

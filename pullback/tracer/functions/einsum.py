@@ -21,7 +21,7 @@ Label = Any
 def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = False, **options: Any) -> Any:
     arrays, inputs, output = _parsed(operands)
     trace = active()
-    parts = [_diagonals(trace, array(x), labels) for x, labels in zip(arrays, inputs, strict=True)]
+    parts = [_diagonals(trace, x, labels) for x, labels in zip(arrays, inputs, strict=True)]
     sizes = _sizes(trace, parts)
     wanted: DType = np.result_type(*[x.dtype for x, _ in parts]) if dtype is None else np.dtype(dtype)
     terms = [(cast(trace, contents(x)[1][0], wanted), labels) for x, labels in parts]
@@ -71,12 +71,12 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[list[Label]], list
     trace = active()
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
-        arrays = list(operands[1:])
+        arrays = [array(x) for x in operands[1:]]
         left, arrow, right = text.partition("->")
         terms: list[Any] = [_letters(t) for t in left.split(",")]
         result = _letters(right) if arrow else None
     else:
-        arrays = list(operands[0 : len(operands) - 1 : 2])
+        arrays = [array(x) for x in operands[0 : len(operands) - 1 : 2]]
         terms = [list(t) for t in operands[1::2]]
         result = list(operands[-1]) if len(operands) % 2 else None
     if len(terms) != len(arrays):

@@ -21,6 +21,7 @@ from pullback.tracer.functions.common import (
     op,
 )
 from pullback.tracer.operands import Operand, broadcast, broadcast_shape, cast, content_of, operand
+from pullback.tracer.selection import Selection
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 
@@ -63,8 +64,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Each function is applied to all of x; where its condition holds, its value is taken."""
+    """Each function is applied to the elements of x where its condition holds."""
     a = array(x)
+    if a.ndim == 0:
+        rows = [np.reshape(array(c), 1) for c in _condition_rows(a, condlist)]
+        return np.reshape(piecewise(np.reshape(a, 1), rows, funclist, *args, **kw), ())
     conditions = [array(c) for c in _condition_rows(a, condlist)]
     if len(funclist) == len(conditions) + 1:
         conditions.append(np.logical_not(_any_of(conditions)))
@@ -75,9 +79,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         )
     result: Any = np.zeros_like(a)
     for condition, function in zip(conditions, funclist, strict=True):
-        value = function(a, *args, **kw) if callable(function) else function
-        trace, (pred, new, old) = contents(condition, value, result)
-        result = finish(_select(trace, pred, cast(trace, new, a.dtype), old))
+        mask = condition.astype(bool)
+        chosen = a[mask]
+        if isinstance(chosen, Selection) or chosen.size:  # NumPy calls no function for nothing
+            result[mask] = function(chosen, *args, **kw) if callable(function) else function
     return result
 
 
@@ -307,7 +312,7 @@ def _periodic(at: Any, knots: Any, values: Any, period: Any) -> tuple[Any, Any, 
 FUNCTIONS: dict[Any, Entry] = {
     np.where: Entry(where),
     np.select: Entry(select),
-    np.piecewise: Entry(piecewise),
+    np.piecewise: Entry(piecewise, False),
     np.choose: Entry(choose),
     np.clip: Entry(clip),
     np.nan_to_num: Entry(nan_to_num, False),

@@ -34,7 +34,8 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     x = array(p)
     order = operator.index(m)
-    given = [0.0] * order if k is None else (list(array(k)) if np.ndim(k) else [k] * order)
+    constants = array(0.0 if k is None else k)
+    given = list(constants) if constants.ndim else [constants] * order
     for constant in given[:order]:
         scaled = x / const(np.arange(x.size, 0, -1))
         x = np.concatenate([scaled, np.reshape(array(constant), (1,)).astype(scaled.dtype)])

@@ -7,7 +7,9 @@ import numpy as np
 
 from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
+from pullback.tracer.dtypes import common_dtype
 from pullback.tracer.functions.common import array, const, constant_array
+from pullback.tracer.operands import operand
 from pullback.tracer.trace import active
 
 
@@ -53,12 +55,13 @@ def linspace(
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
-    lo, hi = array(start) * 1.0, array(stop) * 1.0
     trace = active()
+    kind = common_dtype((operand(trace, start).key, operand(trace, stop).key, float))
+    lo, hi = array(start).astype(kind, copy=False), array(stop).astype(kind, copy=False)
     delta = hi - lo
     parts = count - 1 if endpoint else count
     grid: Any = np.arange(count, dtype=np.float64).reshape((-1,) + (1,) * np.ndim(delta))
-    ramp = new_array(trace, grid.astype(np.result_type(lo.dtype, hi.dtype, float)))
+    ramp = new_array(trace, grid.astype(kind))
     step = delta / parts if parts > 0 else delta * np.nan
     values = ramp * step + lo if parts > 0 else ramp * delta + lo
     if endpoint and count > 1:

@@ -20,6 +20,7 @@ from pullback.tracer.functions import (
     indexing,
     joining,
     linalg,
+    lists,
     norms,
     objects,
     padding,
@@ -134,3 +135,4 @@ DISPATCH = Dispatch(
     ),
     Namespace(),
 )
+SEARCHING = Patcher(lists.rows(DISPATCH, REPLACEMENTS), elsewhere=lists.tracer_rows())
