@@ -60,3 +60,26 @@ def test_minors_factors_and_the_division_free_way_give_the_same_determinant() ->
     singular = rng.normal(size=(6, 6))
     singular[2] = 0
     assert_as_numpy(np.linalg.det, singular)
+
+
+def test_piecewise_hands_its_functions_the_chosen_elements() -> None:
+    y = np.array([-1.0, 2.0, 3.0, -4.0])
+    for function in (
+        lambda a: np.piecewise(a, [a < 0], [lambda v: v * v.sum(), lambda v: v**2 - v.mean()]),
+        lambda a: np.piecewise(a, [a < 0], [lambda v, k: v * v.size, lambda v, k: np.sort(v) * k], 3.0),
+        lambda a: np.piecewise(a, [a > 0, a > 2.5], [np.square, 7.0]),
+        lambda a: np.piecewise(a[1], [a[1] < 0], [lambda v: -v, lambda v: v**3]),
+        lambda a: np.piecewise(a, [np.array([True, False, True, False])], [np.exp, np.negative]),
+    ):
+        assert_as_numpy(function, y)
+
+
+def test_even_spacing_between_narrow_floats_stays_narrow() -> None:
+    narrow = np.array([1.0, 2.0], np.float32)
+    for function in (
+        lambda a: np.linspace(0, a[0], 3),
+        lambda a: np.linspace(a, a * 2, 3, endpoint=False),
+        lambda a: np.linspace(np.float64(0), a[1], 3),
+        lambda a: np.linspace(0, a.astype(np.int16), 3),
+    ):
+        assert_as_numpy(function, narrow)
