@@ -13,9 +13,11 @@ with uncollected():
     from pullback.api.batching import vmap
     from pullback.api.checkpointing import checkpoint
     from pullback.api.compiling import jit, lower, ops_before_and_after
-    from pullback.api.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from pullback.api.control import cond, switch
     from pullback.api.gradients import grad, value_and_grad
     from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
+    from pullback.api.loops import fori_loop, map, scan, while_loop
+    from pullback.api.prefixes import associative_scan
     from pullback.api.products import jvp, vjp
     from pullback.api.settings import options
     from pullback.api.stopping import stop_gradient

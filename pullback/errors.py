@@ -56,6 +56,10 @@ class ZeroDivisorError(PullbackError, ZeroDivisionError):
     """A Python integer was divided by zero."""
 
 
+class BudgetError(PullbackError, ValueError):
+    """A memory budget that is not enough for what is asked."""
+
+
 class NanError(PullbackError, FloatingPointError):
     """A NaN where the option ``nan`` asks to stop at the first one."""
 

@@ -47,8 +47,32 @@ class Body:
         return self.traced.outputs
 
 
-def trace_body(fn: Callable[..., Any], specs: Sequence[Any], what: str) -> Body:
-    """Trace `fn` for arguments that are containers of `Spec`.
+def require_function(what: str, parameter: str, given: Any) -> None:
+    """Refuse what cannot be called.
+
+    Raises
+    ------
+    ArgumentError : names the parameter and what was given for it.
+    """
+    if not callable(given):
+        raise ArgumentError(f"{what}: {parameter} must be a function, got {given!r}")
+
+
+def shown(tree: TreeDef) -> str:
+    """A structure for messages: the container, with `*` for each array or number."""
+    return repr(tree.unflatten([_STAR] * tree.size))
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+_STAR = _Star()
+
+
+def trace_body(fn: Callable[..., Any], specs: Sequence[Any], what: str, name: str | None = None) -> Body:
+    """Trace `fn` for arguments that are containers of `Spec`; messages call it `name`.
 
     Raises
     ------
@@ -57,7 +81,7 @@ def trace_body(fn: Callable[..., Any], specs: Sequence[Any], what: str) -> Body:
     leaves, tree = _flatten_specs((tuple(specs), {}))
     options = current_options()
     traced = trace(fn, tree, leaves, None, ties=options.ties, patch=options.patch)
-    name = getattr(fn, "__name__", what)
+    name = str(name or getattr(fn, "__name__", what))
     for output, path in zip(traced.outputs, traced.out_tree.paths(), strict=True):
         if output.kind == "static":
             raise ArgumentError(

@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.api.settings import current_options
-from pullback.driver import optimised, planned
-from pullback.errors import ArgumentError
+from pullback.api.needs import of_gradient
+from pullback.errors import ArgumentError, BudgetError
 from pullback.ir.builder import Builder
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Attrs, Function, Region
 from pullback.ir.ops import OPS
 from pullback.passes.regions import copied
-from pullback.passes.reverse import reverse as differentiated
 from pullback.record import record
 
-DEEPEST = 6
+DEEPEST = 5
 """Levels of blocks that are tried; each computes the loop once more."""
 
 NEAR = 2.0
@@ -108,28 +106,29 @@ def _rows(f: Emitter, x: Expr, start: int, stop: int) -> Expr:
 
 
 def lengths_within(turns: Turns, budget: int) -> tuple[int, ...]:
-    """Lengths of blocks such that the gradient of the scan needs no more memory than `budget` bytes, beside its
-    operands, its results and their gradients: the fewest levels that do, of equal shares. The memory plan says what
-    each needs.
+    """Lengths of blocks such that a call of the scan's gradient takes no more than `budget` bytes beside its operands:
+    the fewest levels that do, of equal shares. The memory plan says what each takes.
 
     Raises
     ------
-    ArgumentError : it takes more, whatever is kept.
+    BudgetError : it takes more, whatever is kept.
     """
-    least = whole = _needed(turns, ())
-    if whole <= budget:
+    whole = of_gradient(in_blocks(turns, ()))
+    if whole.fixed <= budget:
         return ()
     carry = float(max(1, sum(p.type.nbytes for p in turns.body.params[: turns.carries])))
-    kept = max(1.0, whole / turns.length)
+    kept = max(1.0, (whole.fixed - whole.given) / turns.length)
+    least = whole.fixed
     for levels in range(2, DEEPEST + 1):
         lengths = _equal_shares(turns.length, carry, kept, levels)
-        needed = _needed(turns, lengths)
+        needed = of_gradient(in_blocks(turns, lengths)).fixed
         if needed <= budget:
             return lengths
         least = min(least, needed)
-    raise ArgumentError(
+    raise BudgetError(
         f"scan: memory_budget={budget} bytes are not enough for {turns.length} turns that carry {int(carry)} bytes; "
-        f"the least found to do is {least}"
+        f"the least found to do is {least}, of which its results, their gradients and those of its operands are "
+        f"{whole.given} however it is computed"
     )
 
 
@@ -151,14 +150,6 @@ def _near_divisor(length: int, wanted: float) -> int:
     divisors = [k for k in range(1, length + 1) if length % k == 0]
     best = min(divisors, key=lambda k: max(k / wanted, wanted / k))
     return best if max(best / wanted, wanted / best) <= NEAR else max(1, round(wanted))
-
-
-def _needed(turns: Turns, lengths: Sequence[int]) -> int:
-    function = in_blocks(turns, lengths)
-    wrt = [k for k, p in enumerate(function.params) if p.type.is_inexact]
-    options = current_options()
-    plan = planned(optimised(differentiated(function, wrt), options), options)
-    return plan.arena_bytes + sum(plan.stack_bytes)
 
 
 def chosen(turns: Turns, checkpoint: int | None, memory_budget: int | None) -> tuple[int, ...]:

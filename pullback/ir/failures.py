@@ -7,7 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pullback.errors import IndexRangeError, IntegerRangeError, NumericalError, PullbackError, ZeroDivisorError
+from pullback.errors import (
+    BudgetError,
+    IndexRangeError,
+    IntegerRangeError,
+    NumericalError,
+    PullbackError,
+    ZeroDivisorError,
+)
 
 FIRST_FAILURE = 1_000_000
 SINGULAR = FIRST_FAILURE + 1
@@ -35,6 +42,7 @@ _CHECK_ERRORS = (
     ("integer overflow", IntegerRangeError),
     ("integer division", ZeroDivisorError),
     ("integer modulo", ZeroDivisorError),
+    ("memory_budget", BudgetError),
 )
 """How the messages of checks begin whose errors are other ones than ValueErrors in Python or NumPy."""
 
