@@ -1,5 +1,6 @@
 """Every rewrite rule: fires on its cases, not on its counter-examples, and both sides are the same numbers."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,9 @@ def _work(op: Op) -> int:
             return op.operands[0].type.size + op.results[0].type.size
         case _ if op.name in ("constant", "iota"):
             return 0
+        case _ if op.name == "dot_general":
+            terms = math.prod([op.operands[0].type.shape[a] for a in op.attrs["contract"][0]])
+            return op.results[0].type.size * terms
         case _:
             return sum(r.type.size for r in op.results)
 
