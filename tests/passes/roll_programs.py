@@ -169,6 +169,17 @@ def two_back() -> Any:
     return f, (_numbers(4),)
 
 
+def many_back() -> Any:
+    def f(x: Any, a: Any) -> Any:
+        y = np.zeros(60)
+        y[:12] = x[:12]
+        for t in range(12, 60):
+            y[t] = a * y[t - 12] + np.sin(y[t - 1]) + x[t]
+        return (y**2).sum()
+
+    return f, (_numbers(60), 0.3)
+
+
 def history() -> Any:
     def f(u0: Any, k: Any) -> Any:
         u = np.zeros((40, 8))
@@ -285,7 +296,7 @@ PROGRAMS: dict[str, Program] = {
     "step by step": step_by_step, "a table of constants": table, "recurrence": recurrence, "coupled": coupled,
     "sweeps": sweeps, "relaxation": relaxation, "horner": horner, "elimination": elimination, "cells": cells,
     "stacked outputs": stacked, "accumulated": accumulated, "pairs": pairs, "one by one": one_by_one,
-    "two values back": two_back, "rows of history": history, "diagonals": diagonals, "windows": windows,
+    "two values back": two_back, "many values back": many_back, "rows of history": history, "diagonals": diagonals, "windows": windows,
     "blocks": blocks, "by elements": by_elements, "alternating": alternating, "out of order": out_of_order,
     "both ways in place": both_ways, "over a list": over_a_list,
 }  # fmt: skip

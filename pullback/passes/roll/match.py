@@ -322,7 +322,7 @@ class _Table:
     def _note_starts(self, even: Flags, key: tuple[int, int], rows: list[tuple[Start, ...]], chains: Integers) -> None:
         width = max(sum(map(len, row)) for row in rows)
         flat = [[n for start in row for n in start] for row in rows]
-        starts = np.array([row if len(row) == width else [0] * width for row in flat], I64)
+        starts = np.array([row + [0] * (width - len(row)) for row in flat], I64)  # only like chains are compared
         if (starts == starts[0]).all():
             return
         self._starts[key] = starts
