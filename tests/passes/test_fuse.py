@@ -295,6 +295,21 @@ def test_a_long_chain_is_cut_into_bodies_of_bounded_length() -> None:
 # ------------------------------------------------------------------ what is no kernel
 
 
+def test_hundreds_of_small_arrays_are_not_one_kernel() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        parts = [f.slice(x, start=(3 * k,), stop=(3 * k + 3,), step=(1,)) for k in range(200)]
+        return [f.sin(f.cumsum(p, axis=0, reverse=False)) for p in parts]
+
+    found = kernel_ops(planned(make("f64[600]", build)))
+    assert all(len(op.operands) + len(op.results) <= bodies.FEW for op in found)
+    assert len(found) < 20
+
+
+def test_results_are_kept_when_kernels_take_few_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "FEW", 2)
+    check_random(MOVING, range(8000, 8060))
+
+
 def test_a_library_op_stays_and_its_operands_are_stored() -> None:
     fn = make("f64[10,10]", lambda f, x: f.cumsum(f.sin(x), axis=0, reverse=False) * 2.0)
     assert [op.name for op in planned(fn).ops] == ["kernel", "cumsum", "kernel"]

@@ -20,6 +20,9 @@ from pullback.passes.fuse.table import Cut, Table
 
 ROUNDS = 8
 
+PATIENT = 1
+"""Rounds in which a value is at first only kept from readers through views; later it is stored for all at once."""
+
 
 def fuse(function: Function, options: Options | None = None) -> Function:
     """Plan the kernels of an optimised function. Near-linear in the number of ops.
@@ -42,6 +45,6 @@ def _fuse_region(region: Region) -> Region:
         sweep.run()
         if not sweep.cuts and not sweep.splits:
             break
-        cuts.update(sweep.cuts)
+        cuts.update(sweep.cuts if left > ROUNDS - PATIENT else dict.fromkeys(sweep.cuts, Cut.ALL))
         splits.update(sweep.splits)
     return form_rows(planned_region(region, table, homes.kernels, _fuse_region))

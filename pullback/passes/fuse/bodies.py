@@ -16,6 +16,9 @@ from pullback.passes.fuse.table import Info
 SMALL = 4096
 """Kernels over so few elements are left whole: one loop costs less than two, and memory is near."""
 
+FEW = 64
+"""Values that such a kernel may read and write for that; LLVM's time grows faster than linearly with them."""
+
 _TRUE = Literal(np.True_)
 
 
@@ -39,6 +42,10 @@ class Part:
                 found[node.info.inputs[0]] = None
         return found
 
+    def accesses(self) -> int:
+        """How many values it reads and writes."""
+        return len(self.reads()) + len(self.sinks)
+
     def position(self) -> int:
         return max([s.info.position for s in self.sinks])
 
@@ -47,32 +54,55 @@ class Part:
 
 
 def parts_of(kernel: Kernel) -> list[Part]:
-    """The kernel in independent parts. They are independent if they share no value but numbers and single elements."""
-    nodes = kernel.order[::-1]
-    if kernel.size <= SMALL or len(kernel.sinks) == 1:
-        return [Part(kernel.space, kernel.sinks, nodes)]
+    """The kernel in independent parts: they share no value but numbers, and in large kernels no array they read."""
+    whole = Part(kernel.space, kernel.sinks, kernel.order[::-1])
+    small = kernel.size <= SMALL
+    if len(kernel.sinks) == 1 or (small and whole.accesses() <= FEW):
+        return [whole]
+    return _gathered(_independent(whole, shared=False)) if small else _independent(whole, shared=True)
+
+
+def _independent(whole: Part, shared: bool) -> list[Part]:
+    """Parts that share no value; `shared`: nor an array that they read."""
     groups = _Groups()
-    for node in nodes:
+    for node in whole.nodes:
         for arg in node.args:
             if arg.form != Form.NUMBER:
                 groups.join(node, arg)
-        if node.form == Form.LOAD and node.info.size > 1:
+        if shared and node.form == Form.LOAD and node.info.size > 1:
             groups.join(node, node.info)
-        elif node.form == Form.GATHER:
+        elif shared and node.form == Form.GATHER:
             groups.join(node, node.info.inputs[0])
     sinks: dict[object, list[Sink]] = {}
-    for sink in kernel.sinks:
+    for sink in whole.sinks:
         sinks.setdefault(groups.find(sink.node), []).append(sink)
     if len(sinks) == 1:
-        return [Part(kernel.space, kernel.sinks, nodes)]
+        return [whole]
     inside: dict[object, list[Node]] = {root: [] for root in sinks}
-    for node in nodes:
+    for node in whole.nodes:
         if node.form == Form.NUMBER:
             for group in inside.values():
                 group.append(node)
         else:
             inside[groups.find(node)].append(node)
-    return [Part(kernel.space, sinks[root], inside[root]) for root in sinks]
+    return [Part(whole.space, sinks[root], inside[root]) for root in sinks]
+
+
+def _gathered(parts: list[Part]) -> list[Part]:
+    """Parts put together again, as many as have `FEW` accesses."""
+    found: list[Part] = []
+    room = 0
+    for part in parts:
+        room -= part.accesses()
+        if room >= 0:
+            last = found[-1]
+            seen = {node for node in last.nodes if node.form == Form.NUMBER}
+            last.nodes.extend([node for node in part.nodes if node not in seen])
+            last.sinks.extend(part.sinks)
+        else:
+            found.append(part)
+            room = FEW - part.accesses()
+    return found
 
 
 class _Groups:
