@@ -18,7 +18,8 @@ with uncollected():
     from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from pullback.api.loops import fori_loop, map, scan, while_loop
     from pullback.api.prefixes import associative_scan
-    from pullback.api.products import jvp, vjp
+    from pullback.api.products import jvp
+    from pullback.api.pullbacks import vjp
     from pullback.api.settings import options
     from pullback.api.stopping import stop_gradient
     from pullback.version import VERSION as __version__  # noqa: N811  # the usual name of a version

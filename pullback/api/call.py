@@ -51,7 +51,7 @@ class Call:
         return [v for v, leaf in zip(self.values, self.leaves, strict=True) if isinstance(leaf, Spec)]
 
 
-class _Same:
+class Same:
     """Stands for an object in a key: equal to itself alone. It holds the object, whose identity then stays its own."""
 
     __slots__ = ("value",)
@@ -60,7 +60,7 @@ class _Same:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, Same) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -80,7 +80,7 @@ def _static_key(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        return _Same(value)
+        return Same(value)
     return (type(value), value)
 
 

@@ -28,7 +28,7 @@ def jit(fun: Callable[..., Any], *, static_argnums: Argnums = (), static_argname
     def stage(call: Call) -> Staged:
         return stage_plain(fun, call)
 
-    return make_transformed(fun, stage, "jit", statics)
+    return make_transformed(fun, stage, "jit", statics, ())
 
 
 def lower(function: Any, *args: Any, **kwargs: Any) -> Staged:

@@ -77,7 +77,9 @@ def _gradient(
         return stage_gradient(fun, call, wanted, isinstance(argnums, tuple | list), has_aux, holomorphic, with_value)
 
     kind = "value_and_grad" if with_value else "grad"
-    return make_transformed(fun, stage, kind, frozenset(as_argnums(statics, "static_argnums")))
+    fixed = frozenset(as_argnums(statics, "static_argnums"))
+    parameters = (wanted, isinstance(argnums, tuple | list), has_aux, holomorphic)
+    return make_transformed(fun, stage, kind, fixed, parameters)
 
 
 def stage_gradient(

@@ -82,7 +82,9 @@ def _jacobian(
     def stage(call: Call) -> Staged:
         return _stage(fun, call, wanted, isinstance(argnums, tuple | list), has_aux, holomorphic, kind)
 
-    return make_transformed(fun, stage, kind, frozenset(as_argnums(statics, "static_argnums")))
+    fixed = frozenset(as_argnums(statics, "static_argnums"))
+    parameters = (wanted, isinstance(argnums, tuple | list), has_aux, holomorphic)
+    return make_transformed(fun, stage, kind, fixed, parameters)
 
 
 def _stage(

@@ -149,21 +149,29 @@ class Specialisation:
     Parameters
     ----------
     name : of the function, for messages
-    install : lets native code try the paths, see `NativeFunction.install`
     """
 
-    def __init__(self, name: str, stage: Stage, options: Options, install: Install) -> None:
+    def __init__(self, name: str, stage: Stage, options: Options) -> None:
         self.name = name
         self.options = options
         self.paths: list[Path] = []
         self._stage = stage
-        self._install = install
         self._recent: Path | None = None
         self._version = 0
         self._once = Once()
 
-    def call(self, call: Call, miss: Miss | None) -> Any:
-        """Take the path that fits, or trace a new one."""
+    def call(self, call: Call, miss: Miss | None, install: Install) -> Any:
+        """Take the path that fits, or trace a new one; from then on native code may try the paths, see `install` of
+        `NativeFunction`."""
+        outcome = self._outcome(call, miss)
+        path = self._recent
+        if path is not None and path.is_native and self.options.cache != "off" and not self.options.nan:
+            fit = [p for p in self.paths if p is path or (p.is_native and p.is_current())]
+            if path in fit:  # another thread may have dropped it
+                install(path.compiled, self, [Branch(p.compiled, p.expected) for p in fit])
+        return outcome
+
+    def _outcome(self, call: Call, miss: Miss | None) -> Any:
         while True:
             version = self._version
             outcome = self._walk(call, miss)
@@ -219,10 +227,6 @@ class Specialisation:
         self._recent = path
         if self.options.nan:
             stop_at_nan(path.staged, path.arrays(call), flatten(outcome)[0])
-        elif path.is_native and self.options.cache != "off":
-            fit = [p for p in self.paths if p is path or (p.is_native and p.is_current())]
-            if path in fit:  # another thread may have dropped it
-                self._install(path.compiled, self, [Branch(p.compiled, p.expected) for p in fit])
         return outcome
 
     def _after_error(self, path: Path, call: Call, miss: Miss) -> Any:
