@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from pullback.codegen.lane import Lane, element_type, memory_type
@@ -36,6 +37,8 @@ def load(b: FunctionBuilder, dtype: DType, pointer: V, stride: int = 1, lanes: i
     """Lane k from `pointer[k * stride]`, zero where masked out; stride 0 gives one lane."""
     if lanes == 1 or stride == 0:
         return _load_one(b, dtype, pointer)
+    if dtype.kind == "c":
+        return _load_complex(b, dtype, pointer, stride, lanes, mask)
     known = mask_vector(b, mask, lanes)
     if stride == 1:
         raw = _load_vector(b, dtype, pointer, lanes, known)
@@ -64,6 +67,9 @@ def store(b: FunctionBuilder, value: Lane, pointer: V, stride: int = 1, mask: Ma
     if lanes == 1:
         _store_one(b, value, pointer)
         return
+    if value.im is not None:
+        _store_complex(b, value, value.im, pointer, stride, mask)
+        return
     raw = _to_memory(b, dtype, value.re)
     known = mask_vector(b, mask, lanes)
     if stride == -1:
@@ -87,10 +93,19 @@ def load_each(b: FunctionBuilder, dtype: DType, addresses: list[V]) -> Lane:
     lanes = [_load_one(b, dtype, address) for address in addresses]
     if len(lanes) == 1:
         return lanes[0]
-    vector = V("poison", vector_type(element_type(dtype), len(lanes)))
-    for number, lane in enumerate(lanes):
-        vector = b.insert(vector, lane.re, number)
-    return Lane(dtype, vector)
+    return _together(b, lanes)
+
+
+def _together(b: FunctionBuilder, lanes: Sequence[Lane]) -> Lane:
+    """Single lanes as one vector."""
+    dtype = lanes[0].dtype
+    parts = []
+    for items in zip(*[lane.parts for lane in lanes], strict=True):
+        vector = V("poison", vector_type(element_type(dtype), len(lanes)))
+        for number, item in enumerate(items):
+            vector = b.insert(vector, item, number)
+        parts.append(vector)
+    return Lane(dtype, *parts)
 
 
 def splat(b: FunctionBuilder, value: Lane, lanes: int) -> Lane:
@@ -127,6 +142,69 @@ def _store_one(b: FunctionBuilder, value: Lane, pointer: V) -> None:
         b.store(value.im, offset(b, pointer, part, 1), part.itemsize)
         return
     b.store(_to_memory(b, dtype, value.re), pointer, dtype.itemsize)
+
+
+# ------------------------------------------------------------------ vectors of complex numbers
+
+
+def _load_complex(b: FunctionBuilder, dtype: DType, pointer: V, stride: int, lanes: int, mask: Mask) -> Lane:
+    """Real and imaginary parts apart: whole vectors where the numbers are side by side."""
+    part = real_dtype(dtype)
+    if abs(stride) == 1:
+        low = pointer if stride == 1 else offset(b, pointer, dtype, 1 - lanes)
+        known = _pair_mask(b, mask, lanes, stride)
+        halves = [
+            _load_vector(b, part, offset(b, low, part, k * lanes), lanes, known[k] if known else None) for k in range(2)
+        ]
+        order = range(0, 2 * lanes, 2) if stride == 1 else range(2 * lanes - 2, -1, -2)
+        return Lane(dtype, *[b.shuffle(halves[0], halves[1], [at + k for at in order]) for k in range(2)])
+    if isinstance(mask, V):
+        addresses = _addresses(b, dtype, pointer, stride, lanes)
+        type_ = vector_type(element_type(part), lanes)
+        parts = [b.gather(type_, offset(b, addresses, part, k), part.itemsize, mask) for k in range(2)]
+        return Lane(dtype, *parts)
+    return Lane(
+        dtype,
+        *[
+            _load_strided(b, part, offset(b, pointer, part, k), 2 * stride, lanes, lanes if mask is None else mask)
+            for k in range(2)
+        ],
+    )
+
+
+def _store_complex(b: FunctionBuilder, value: Lane, im: V, pointer: V, stride: int, mask: Mask) -> None:
+    part, lanes = real_dtype(value.dtype), value.lanes
+    if abs(stride) == 1:
+        low = pointer if stride == 1 else offset(b, pointer, value.dtype, 1 - lanes)
+        known = _pair_mask(b, mask, lanes, stride)
+        order = range(lanes) if stride == 1 else range(lanes - 1, -1, -1)
+        places = [at for lane in order for at in (lane, lanes + lane)]
+        for k in range(2):
+            raw = b.shuffle(value.re, im, places[k * lanes : (k + 1) * lanes])
+            address = offset(b, low, part, k * lanes)
+            if known is None:
+                b.store(raw, address, part.itemsize)
+            else:
+                b.masked_store(raw, address, part.itemsize, known[k])
+        return
+    for k, x in enumerate((value.re, im)):
+        first = offset(b, pointer, part, k)
+        if isinstance(mask, V):
+            b.scatter(x, _addresses(b, part, first, 2 * stride, lanes), part.itemsize, mask)
+            continue
+        for lane in range(lanes if mask is None else min(mask, lanes)):
+            b.store(b.extract(x, lane), offset(b, first, part, 2 * lane * stride), part.itemsize)
+
+
+def _pair_mask(b: FunctionBuilder, mask: Mask, lanes: int, stride: int) -> tuple[V, V] | None:
+    """The mask for numbers of two parts side by side, in the order of memory, as two vectors."""
+    known = mask_vector(b, mask, lanes)
+    if known is None:
+        return None
+    order = range(lanes) if stride == 1 else range(lanes - 1, -1, -1)
+    twice = [lane for lane in order for _ in range(2)]
+    low, high = (b.shuffle(known, known, twice[k * lanes : (k + 1) * lanes]) for k in range(2))
+    return low, high
 
 
 # ------------------------------------------------------------------ vectors

@@ -15,7 +15,7 @@ from pullback.codegen.target import Target
 from pullback.ir.graph import Op, Value
 from pullback.ir.index import Affine, Bound
 from pullback.ir.kernel import Load, Store
-from pullback.ir.types import TensorType
+from pullback.ir.types import DType, TensorType
 from pullback.record import record
 
 MAX_LANES = 16
@@ -178,15 +178,19 @@ def _remap_bounds(bounds: tuple[Bound, ...], table: Mapping[int, int | None]) ->
 
 
 def vector_lanes(spec: KernelSpec, target: Target) -> int:
-    """Lanes of the widest dtype in the body; complex numbers are computed one by one."""
+    """Lanes of the widest dtype in the body; complex numbers are two vectors, one for each part."""
     types: list[TensorType] = [p.type for p in spec.body.params]
     types += [op.results[0].type for op in spec.body.ops]
     types += [store.type for store in spec.stores]
     dtypes = {t.dtype for t in types}
-    if any(dtype.kind == "c" for dtype in dtypes):
-        return 1
-    widest = max((4 if dtype.itemsize == 2 and dtype.kind == "f" else dtype.itemsize for dtype in dtypes), default=8)
-    return min(target.lanes(widest), MAX_LANES)
+    return min(target.lanes(max((_lane_bytes(dtype) for dtype in dtypes), default=8)), MAX_LANES)
+
+
+def _lane_bytes(dtype: DType) -> int:
+    """Of one number in a vector: float16 is computed in float32."""
+    if dtype.kind == "c":
+        return dtype.itemsize // 2
+    return 4 if dtype.kind == "f" and dtype.itemsize == 2 else dtype.itemsize
 
 
 def _access_cost(stride: int, lanes: int) -> float:
@@ -196,9 +200,7 @@ def _access_cost(stride: int, lanes: int) -> float:
     return 1.0 if abs(stride) == 1 else STRIDED_COST * lanes
 
 
-def vector_axis(
-    spec: KernelSpec, sizes: Mapping[int, int], table: Mapping[int, int | None], lanes: int
-) -> int | None:
+def vector_axis(spec: KernelSpec, sizes: Mapping[int, int], table: Mapping[int, int | None], lanes: int) -> int | None:
     """The axis with the cheapest points, None where one by one is as cheap."""
     if lanes == 1 or not sizes:
         return None

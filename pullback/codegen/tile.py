@@ -48,7 +48,7 @@ def _axis_to_tile(spec: KernelSpec, target: Target) -> int | None:
         return None
     for load in spec.loads:
         at = remap(load.at, table)
-        if load.bounds or abs(at.coefficient(vector)) <= lanes:
+        if load.bounds or abs(at.coefficient(vector)) <= lanes or spec.operands[load.operand].dtype.kind == "c":
             continue
         for axis, coefficient in at.terms:
             if coefficient == 1 and _may_split(spec, sizes, axis, lanes):

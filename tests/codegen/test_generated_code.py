@@ -49,6 +49,7 @@ HOT = {
     "elementwise": (lambda f, x: x * x + x, f64(10_000)),
     "exp": (lambda f, x: f.exp(x), f64(10_000)),
     "float32": (lambda f, x: f.exp(x) * x, f32(10_000)),
+    "complex": (lambda f, x: x * x + x, tensor_type(np.dtype(np.complex128), (10_000,))),
     "sum": (lambda f, x: f.sum(x * x, axes=(0,)), f64(10_000)),
     "rows": (lambda f, x: f.max(x, axes=(1,), ties="equal"), f64(100, 400)),
     "columns": (lambda f, x: f.sum(f.exp(x), axes=(0,)), f64(100, 400)),
