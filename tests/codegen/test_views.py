@@ -51,7 +51,7 @@ def test_reverse(dtype: DType, shape: Shape, axes: Shape) -> None:
 def test_long_arrays_in_chunks_that_end_within_a_vector(dtype: DType) -> None:
     def program(f: Emitter, x: Expr) -> Expr:
         thirds = f.slice(f.reverse(x, axes=(0,)), start=(1,), stop=(120_011,), step=(3,))
-        return f.maximum(thirds, thirds) if dtype.kind != "c" else thirds * thirds
+        return f.maximum(thirds, thirds) if dtype.kind != "c" else thirds + thirds
 
     check(dtype, [(120_011,)], program)
 
