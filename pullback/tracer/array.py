@@ -12,7 +12,7 @@ from pullback.tracer.cell import Cell, element_strides, size_of
 from pullback.tracer.layout import Order, is_contiguous
 from pullback.tracer.methods import Methods
 from pullback.tracer.operators import InplaceOperators, Operators
-from pullback.tracer.steps import Step
+from pullback.tracer.steps import Locked, Step
 from pullback.tracer.trace import Array, Content, Trace, shape_of
 
 PythonType = type[bool] | type[int] | type[float] | type[complex]
@@ -40,7 +40,7 @@ class Flags:
 
     @property
     def owndata(self) -> bool:
-        return not self._array._steps
+        return all(isinstance(step, Locked) for step in self._array._steps)
 
     @property
     def writeable(self) -> bool:
@@ -48,7 +48,16 @@ class Flags:
 
     @writeable.setter
     def writeable(self, value: bool) -> None:
-        self._array._cell.readonly = not value
+        """Of this array and of views made from it later, as in NumPy."""
+        x, steps = self._array, self._array._steps
+        if value:
+            while steps and isinstance(steps[-1], Locked):
+                steps = steps[:-1]
+            if x._cell.readonly or not all(s.writeable for s in steps):
+                raise ValueError("cannot set WRITEABLE flag to True of this array")
+        elif self.writeable:
+            steps = (*steps, Locked(x._shape))
+        x._steps, x._version = steps, -1
 
     def __getitem__(self, name: str) -> bool:
         known = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable"}
@@ -128,7 +137,7 @@ class TracedValue(Operators, Methods):
 
     @property
     def base(self) -> "TracedArray | None":
-        return TracedArray(self._cell) if self._steps else None
+        return None if self.flags.owndata else TracedArray(self._cell)
 
     @property
     def device(self) -> str:
@@ -255,10 +264,9 @@ class TracedValue(Operators, Methods):
         return self._cell.trace.dispatch.function(np.compress, (), (condition, self, axis, out), {})
 
     def conj(self) -> Any:
-        return self._unary(np.conjugate)
+        return self._unary(np.conjugate) if self._dtype.kind == "c" else self  # the array itself, as in NumPy
 
-    def conjugate(self) -> Any:
-        return self._unary(np.conjugate)
+    conjugate = conj
 
     def fill(self, value: Any) -> None:
         self._cell.trace.dispatch.setitem(self, Ellipsis, value)
@@ -276,7 +284,7 @@ class TracedValue(Operators, Methods):
         return self._cell.trace.dispatch.tolist(self)
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
-        return self._cell.trace.dispatch.view(self, dtype)
+        return self._cell.trace.dispatch.view(self, dtype, type)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise convert.no_attribute(self, name)
@@ -309,7 +317,7 @@ class TracedArray(TracedValue, InplaceOperators):
 
     def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
         if write is not None:
-            self._cell.readonly = not write
+            self.flags.writeable = write
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
         self[...] = self._call(np.sort, axis=axis)

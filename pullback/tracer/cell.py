@@ -9,9 +9,9 @@ from pullback.errors import LeakedValueError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import DType, Shape
 from pullback.tracer.evaluate import present
-from pullback.tracer.layout import Order, Strides, strides_in_order
+from pullback.tracer.layout import Order, Strides, is_c_order, is_contiguous, strides_in_order
 from pullback.tracer.location import describe
-from pullback.tracer.steps import Reshaped, Step, Strided
+from pullback.tracer.steps import Gathered, Reshaped, Step, Strided
 from pullback.tracer.trace import Array, Content, Trace, active, current, dtype_of, shape_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Cell:
 
     order : axes from slowest to fastest where the memory NumPy would use is not in C order
     written : whether anything was ever written to it
+    readonly : it shows an array from outside the function, which a write would not reach
     """
 
     __slots__ = ("content", "dtype", "order", "readonly", "shape", "trace", "version", "written")
@@ -105,9 +106,11 @@ def write(x: "TracedValue", new: Content) -> None:
     cell = x._cell
     trace = _writing_trace(cell, new)
     if cell.readonly or not all(s.writeable for s in x._steps):
-        raise ValueError(f"assignment destination is read-only{describe(trace.locator.here(2))}")
+        raise ValueError(f"assignment destination is read-only: {_locked_by(x)}{describe(trace.locator.here(2))}")
+    if 0 in x._shape:
+        return
     if not x._steps:
-        cell.replace(new)
+        cell.replace(_owned(new))
         return
     if isinstance(cell.content, np.ndarray) and isinstance(new, np.ndarray) and _write_constant(x, new):
         return
@@ -116,7 +119,21 @@ def write(x: "TracedValue", new: Content) -> None:
         bases.append(step.read(trace, bases[-1]))
     for step, base in zip(reversed(x._steps), reversed(bases), strict=True):
         new = step.write(trace, base, new)
-    cell.replace(new if isinstance(new, Value) or new.base is None else np.array(new))
+    cell.replace(_owned(new))
+
+
+def _locked_by(x: "TracedValue") -> str:
+    """Why `x` cannot be written to, and what to do."""
+    if x._cell.readonly:
+        return "it shows an array made outside the traced function; write to a copy (np.array(x))"
+    if any(isinstance(step, Gathered) for step in x._steps):
+        return "an element is shown more than once; write to the array itself, or to a copy (x.copy())"
+    return "it is a broadcast, a diagonal, or was set so; write to the array itself, or to a copy (x.copy())"
+
+
+def _owned(new: Content) -> Content:
+    """What a cell may keep: a constant may be lent by another cell, or be a view."""
+    return new if isinstance(new, Value) else np.array(new)
 
 
 def _write_constant(x: "TracedValue", new: Array) -> bool:
@@ -128,10 +145,7 @@ def _write_constant(x: "TracedValue", new: Array) -> bool:
             return False
         view = step.of_array(view)
     # One element of an array is a NumPy scalar, which is no view.
-    if not isinstance(view, np.ndarray):
-        return False
-    if not isinstance(view, np.ndarray):  # one element, which NumPy gives as a scalar
-        return False
+    assert isinstance(view, np.ndarray)
     view[...] = new
     cell.version += 1
     cell.written = True
@@ -176,6 +190,30 @@ def element_strides(x: "TracedValue") -> Strides:
     for step in x._steps:
         strides = step.strides(strides)
     return strides
+
+
+def has_order(x: "TracedValue", order: Any) -> bool:
+    """Whether the memory of `x` is laid out as NumPy's `order` asks."""
+    if order not in ("C", "F"):
+        return True
+    return is_contiguous(x._shape, element_strides(x), order)
+
+
+def copy_order(x: "TracedValue", order: Any) -> Order | None:
+    """The memory order that NumPy gives a copy of `x`."""
+    backwards = tuple(reversed(range(x.ndim)))
+    if x.ndim < 2 or order == "C":
+        return None
+    if order == "F":
+        return backwards
+    if not x._steps and x._cell.order is None:
+        return None
+    strides = element_strides(x)
+    if order == "A":
+        return backwards if is_contiguous(x._shape, strides, "F") and not is_contiguous(x._shape, strides) else None
+    if is_c_order(x._shape, strides):
+        return None
+    return tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))
 
 
 def numpy_of(x: "TracedValue") -> Any:

@@ -7,15 +7,14 @@ import numpy as np
 
 from pullback.errors import ArgumentError, UnsupportedError
 from pullback.ir.graph import Value
-from pullback.ir.types import DTYPE_NAMES
 from pullback.record import record
 from pullback.tracer import subscript, ufuncs
-from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_result, new_scalar
-from pullback.tracer.cell import check_alive, read
+from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_scalar
+from pullback.tracer.cell import check_alive, copy_order, has_order, read
+from pullback.tracer.constants import DEPENDS, all_constant, call_plain, unwrapped
 from pullback.tracer.convert import phrase
-from pullback.tracer.evaluate import present
 from pullback.tracer.flat import FlatIterator
-from pullback.tracer.operands import PYTHON_NUMBERS, as_array, cast, check_array, content_of, is_constant
+from pullback.tracer.operands import PYTHON_NUMBERS, as_array, cast, check_array, content_of
 from pullback.tracer.selection import Selection
 from pullback.tracer.trace import Trace, active, current
 
@@ -124,9 +123,9 @@ class Dispatch:
         entry = self.tables.functions.get(func)
         if isinstance(entry, Entry):
             return self._entry(trace, func, entry, args, kwargs)
-        fixed = _fixed(trace, (args, kwargs))
-        if fixed is not None:
-            return _wrap(trace, func(*fixed[0], **fixed[1]))
+        result = call_plain(trace, func, args, kwargs)
+        if result is not DEPENDS:
+            return result
         name = function_name(func)
         reason = (
             entry.reason if entry is not None else "pullback has no rule for it, so its gradient cannot be followed"
@@ -134,11 +133,8 @@ class Dispatch:
         raise trace.error(UnsupportedError, f"{name} cannot be traced: {reason}")
 
     def _entry(self, trace: Trace, func: Any, entry: Entry, args: Any, kwargs: dict[str, Any]) -> Any:
-        if entry.constants and _all_constant(args) and _all_constant(kwargs.values()):
-            fixed = _fixed(trace, (args, kwargs))
-            assert fixed is not None
-            with np.errstate(all="ignore"):
-                return _wrap(trace, func(*fixed[0], **fixed[1]))
+        if entry.constants and all_constant(args) and all_constant(kwargs.values()):
+            return call_plain(trace, func, args, kwargs)
         return entry.implementation(*args, **kwargs)
 
     def _outside(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -163,13 +159,13 @@ class Dispatch:
             raise trace.error(
                 TypeError, f"Cannot cast array data from {x._dtype!r} to {wanted!r} according to the rule '{casting}'"
             )
-        if wanted == x._dtype and not copy and isinstance(x, TracedArray):
+        if wanted == x._dtype and not copy and isinstance(x, TracedArray) and has_order(x, order):
             return x
         check_array(trace, np.empty(0, wanted))
         new = cast(trace, content_of(trace, x), wanted)
         if isinstance(x, TracedScalar):
             return new_scalar(trace, new)
-        return new_array(trace, new, None if order == "C" else x._cell.order if not x._steps else None, lent=True)
+        return new_array(trace, new, copy_order(x, order), lent=True)
 
     def item(self, x: TracedValue, args: tuple[Any, ...]) -> Any:
         """One element as a traced Python number, so that its gradient is kept."""
@@ -187,12 +183,17 @@ class Dispatch:
     def tolist(self, x: TracedValue) -> Any:
         return [part.tolist() for part in x] if x._shape else self.item(x, ())
 
-    def view(self, x: TracedValue, dtype: Any) -> Any:
-        if dtype is None or (
-            (not isinstance(dtype, type) or not issubclass(dtype, np.ndarray)) and np.dtype(dtype) == x._dtype
-        ):
-            return TracedArray(x._cell, x._steps)
+    def view(self, x: TracedValue, dtype: Any, kind: Any = None) -> Any:
         trace = current() or x._cell.trace
+        if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+            dtype, kind = None, dtype
+        if kind not in (None, np.ndarray):
+            raise trace.error(
+                UnsupportedError,
+                f"a view of {phrase(x)} as a {kind.__name__} is not followed; use the array",
+            )
+        if dtype is None or np.dtype(dtype) == x._dtype:
+            return TracedArray(x._cell, x._steps)
         raise trace.error(
             UnsupportedError,
             f"a view of {phrase(x)} as {dtype} would reinterpret its bytes; use astype, .real or .imag",
@@ -253,82 +254,13 @@ def _holds_selection(xs: Any) -> bool:
     return any(type(x) is Selection for x in xs)
 
 
-# ------------------------------------------------------------------ constants
-
-
-def _all_constant(args: Any) -> bool:
-    for a in args:
-        if isinstance(a, list | tuple):
-            if not _all_constant(a):
-                return False
-        elif not is_constant(a):
-            return False
-    return True
-
-
-def _fixed(trace: Trace, x: Any) -> Any:
-    """`x` with every traced value replaced by the plain array it is, or None when one depends on the arguments."""
-    try:
-        return _plain_tree(trace, x)
-    except _DependsError:
-        return None
-
-
-class _DependsError(Exception):
-    """A value that depends on the arguments was met."""
-
-
-def _plain_tree(trace: Trace, x: Any) -> Any:
-    if isinstance(x, TracedValue):
-        content = content_of(trace, x)
-        if isinstance(content, Value):
-            if content not in trace.settled:
-                raise _DependsError
-            trace.watch = True
-            content = present(trace, content)
-        return _unwrapped(x, np.array(content))
-    if isinstance(x, Selection):
-        raise _DependsError
-    if isinstance(x, np.ndarray):
-        trace.rest_on(x)
-        return x
-    if type(x) in (list, tuple):
-        return type(x)([_plain_tree(trace, p) for p in x])
-    if type(x) is dict:
-        return {k: _plain_tree(trace, v) for k, v in x.items()}
-    return x
-
-
-def _unwrapped(x: TracedValue, array: Any) -> Any:
-    if isinstance(x, TracedScalar):
-        return x.python(array[()]) if x.python is not None else array[()]
-    return array
-
-
-def _wrap(trace: Trace, result: Any) -> Any:
-    """What NumPy returned for constants, as constants of the trace; anything that is no array stays."""
-    if isinstance(result, TracedValue):
-        return result
-    if isinstance(result, np.ndarray):
-        if type(result) is not np.ndarray or result.dtype not in DTYPE_NAMES:
-            return result
-        return new_array(trace, np.array(check_array(trace, result)))
-    if isinstance(result, np.generic):
-        return new_result(trace, check_array(trace, np.asarray(result)))
-    if type(result) in (list, tuple):
-        return type(result)([_wrap(trace, r) for r in result])
-    if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*[_wrap(trace, r) for r in result])
-    return result
-
-
 def _plain(x: Any) -> Any:
     if isinstance(x, TracedValue):
         content = read(x)
         if isinstance(content, Value):
             check_alive(x._cell.trace, None)
             raise ArgumentError(f"{phrase(x)} was used outside its trace")
-        return _unwrapped(x, np.array(content))
+        return unwrapped(x, np.array(content))
     if type(x) in (list, tuple):
         return type(x)([_plain(p) for p in x])
     return x

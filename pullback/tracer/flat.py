@@ -1,6 +1,6 @@
 """`x.flat`: the elements in C order, readable and writable whatever the memory order of `x` is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,14 +74,24 @@ class FlatIterator:
         return self._flat()
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return func(*[a._flat() if isinstance(a, FlatIterator) else a for a in args], **kwargs)
+        return func(*_arrays(args), **dict(zip(kwargs, _arrays(kwargs.values()), strict=True)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        function = getattr(ufunc, method)
-        return function(*[a._flat() if isinstance(a, FlatIterator) else a for a in inputs], **kwargs)
+        return getattr(ufunc, method)(*_arrays(inputs), **dict(zip(kwargs, _arrays(kwargs.values()), strict=True)))
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any:
         return np.asarray(self._flat(), dtype)
+
+
+def _arrays(xs: Iterable[Any]) -> list[Any]:
+    """Arguments with every iterator's elements in its place, in sequences too."""
+    found: list[Any] = []
+    for x in xs:
+        if isinstance(x, FlatIterator):
+            found.append(x._flat())
+        else:
+            found.append(type(x)(_arrays(x)) if type(x) in (list, tuple) else x)
+    return found
 
 
 def _is_plain(key: Any) -> bool:

@@ -99,6 +99,8 @@ def _item(trace: Trace, k: Any) -> Any:
         return int(k)
     if isinstance(k, TracedValue):
         return _traced_item(trace, k)
+    if hasattr(k, "__traced_array__"):
+        return _traced_item(trace, k.__traced_array__())
     if isinstance(k, np.ndarray):
         return _array_item(trace, _fixed_array(trace, k))
     if isinstance(k, list | tuple | range):

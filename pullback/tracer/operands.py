@@ -116,6 +116,8 @@ def as_array(x: Any, dtype: Any = None) -> TracedArray | TracedScalar:
     traced parts are stacked."""
     if isinstance(x, TracedValue):
         result: Any = x
+    elif hasattr(x, "__traced_array__"):
+        result = x.__traced_array__()
     else:
         trace = active()
         if isinstance(x, list | tuple) and holds_traced(x):
@@ -127,6 +129,7 @@ def as_array(x: Any, dtype: Any = None) -> TracedArray | TracedScalar:
             python = type(x) if type(x) in PYTHON_NUMBERS else None
             if isinstance(x, np.ndarray):
                 result = new_array(trace, content, lent=True)
+                result._cell.readonly = True
             elif shape_of(content) == ():
                 result = new_scalar(trace, content, python)
             else:

@@ -1,15 +1,17 @@
 """`x[mask]` with a mask that depends on the arguments: how many elements it holds is not known, so it stays masked.
 
 A `Selection` keeps the dense array and the mask. Elementwise functions apply to the dense array, reductions take the
-mask as their `where=`, and an assignment through the same mask becomes a select: no shape depends on data.
+mask as their `where=`, and an assignment through the same mask becomes a select: no shape depends on data. Any other
+use needs the elements side by side: which they are is then guarded, and the selection is an array like others from
+there on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError, UnsupportedError
+from pullback.errors import ShapeError
 from pullback.ir.graph import Value
 from pullback.ir.types import DType
 from pullback.tracer.array import TracedArray, TracedValue, new_array, new_scalar
@@ -24,7 +26,7 @@ from pullback.tracer.trace import Content, Trace, active, shape_of
 class Selection(Operators, InplaceOperators, Methods):
     """The elements of `dense` where `mask` (over its leading axes) holds, as NumPy's `dense[mask]` in one axis."""
 
-    __slots__ = ("_mask", "_mask_value", "dense")
+    __slots__ = ("_mask", "_mask_value", "_packed", "dense")
 
     __array_priority__ = 200.0
     __hash__ = None  # type: ignore[assignment]  # as ndarray
@@ -33,6 +35,7 @@ class Selection(Operators, InplaceOperators, Methods):
         self.dense = dense
         self._mask = mask
         self._mask_value = mask_value
+        self._packed: TracedArray | None = None
 
     # ------------------------------------------------------------------ type
 
@@ -54,13 +57,33 @@ class Selection(Operators, InplaceOperators, Methods):
     def shape(self) -> tuple[int, ...]:
         return (len(self), *self.dense.shape[self._mask.ndim :])
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        self.packed().shape = value
+
+    @property
+    def flat(self) -> Any:
+        return self.packed().flat
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.packed().flat = value
+
     @property
     def real(self) -> Any:
         return self._call(np.real)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.packed().real = value
+
     @property
     def imag(self) -> Any:
         return self._call(np.imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.packed().imag = value
 
     def __len__(self) -> int:
         return int(_count(self._mask))
@@ -74,19 +97,28 @@ class Selection(Operators, InplaceOperators, Methods):
         return self if key is Ellipsis else self.packed()[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key is not Ellipsis and key != slice(None):
-            raise UnsupportedError(self.refusal("assignment to a part of it"))
-        self.dense = self._map(lambda x: np.zeros_like(x) + value, (self,)).dense
+        if self._packed is None and (key is Ellipsis or (isinstance(key, slice) and key == slice(None))):
+            filled = self._map(lambda x, y: np.zeros_like(x) + y, (self, value))
+            if isinstance(filled, Selection):
+                self.dense = filled.dense.astype(self.dtype)
+                return
+        self.packed()[key] = value
 
     def __iter__(self) -> Any:
         return iter(self.packed())
 
     def packed(self) -> TracedArray:
         """The elements in an array of their own: which they are becomes a guarded decision, so that other masks are
-        traced anew."""
+        traced anew. It is the same array each time, since views of it may be written to."""
+        if self._packed is not None:
+            return self._packed
         trace = active()
         places = decide_array(trace, self._mask_value).nonzero()
         made: TracedArray = self.dense[tuple([new_array(trace, np.array(p)) for p in places])]
+        if self.dense._cell.trace is trace:
+            self._packed = made
+        else:
+            made._cell.readonly = True  # a copy for an inner trace
         return made
 
     __traced_array__ = packed
@@ -97,20 +129,15 @@ class Selection(Operators, InplaceOperators, Methods):
     def __repr__(self) -> str:
         return f"<Selection of {self.dense!r} by {self._mask!r}>"
 
-    def refusal(self, what: str) -> str:
-        """The message for a use that needs the elements packed together."""
-        return (
-            f"{what} is not possible for x[mask] with a mask that depends on the arguments: the number of elements is "
-            "not known. Use np.where(mask, value, x) instead"
-        )
-
     # ------------------------------------------------------------------ elementwise
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method == "reduce":
+        if method == "reduce" and inputs[0] is self:
             return self._reduce_ufunc(ufunc, kwargs)
-        if method != "__call__" or kwargs.get("out") is not None or ufunc.signature is not None:
-            return self._gufunc(ufunc, method, inputs)
+        if ufunc in (np.matmul, np.vecdot) and method == "__call__" and len(inputs) == 2 and not kwargs:
+            return self._dot(*inputs)
+        if method != "__call__" or ufunc.signature is not None or not kwargs.keys() <= {"dtype", "casting"}:
+            return getattr(ufunc, method)(*_all_packed(inputs), **_packed_options(kwargs))
         return self._map(lambda *xs: ufunc(*xs, **kwargs), inputs)
 
     def _map(self, function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
@@ -120,26 +147,19 @@ class Selection(Operators, InplaceOperators, Methods):
             return function(*_all_packed(inputs))
         results = function(*dense)
         parts = results if isinstance(results, tuple) else (results,)
-        for part in parts:
-            if part.shape != self.dense.shape:
-                raise ShapeError(self.refusal(f"a result of shape {part.shape}"))
+        if any(part.ndim != self.dense.ndim or part.shape[: self._mask.ndim] != self._mask.shape for part in parts):
+            return function(*_all_packed(inputs))
         wrapped = tuple([Selection(p, self._mask, self._mask_value) for p in parts])
         return wrapped if isinstance(results, tuple) else wrapped[0]
 
     def _dense_of(self, x: Any) -> Any:
         if isinstance(x, Selection):
-            return x.dense if self._matches(x) else None
+            return x.dense if self._matches(x) and x._packed is None else None
         return None if np.ndim(x) > self.dense.ndim - self._mask.ndim else x
 
     def _matches(self, other: "Selection") -> bool:
         """Whether the other holds elements of the same places."""
         return other._mask_value is self._mask_value and other.dense.shape == self.dense.shape
-
-    def _gufunc(self, ufunc: Any, method: str, inputs: tuple[Any, ...]) -> Any:
-        if ufunc in (np.matmul, np.vecdot) and len(inputs) == 2:
-            return self._dot(*inputs)
-        function = ufunc if method == "__call__" else getattr(ufunc, method)
-        return function(*_all_packed(inputs))
 
     def _dot(self, x: Any, y: Any) -> Any:
         product = self._map(np.multiply, (x, y)) if self.ndim == 1 and np.ndim(x) == np.ndim(y) == 1 else None
@@ -157,34 +177,40 @@ class Selection(Operators, InplaceOperators, Methods):
         return ufunc(self)
 
     def _inplace(self, ufunc: Any, other: Any) -> Any:
-        self.dense = ufunc(self, other).dense.astype(self.dtype)
+        result = ufunc(self, other).astype(self.dtype, casting="same_kind")
+        if isinstance(result, Selection):
+            self.dense = result.dense
+        else:
+            self.packed()[...] = result
         return self
 
     def astype(self, dtype: Any, **options: Any) -> Any:
+        if self._packed is not None:
+            return self._packed.astype(dtype, **options)
         return Selection(self.dense.astype(dtype, **options), self._mask, self._mask_value)
 
     def copy(self, order: str = "C") -> Any:
+        if self._packed is not None:
+            return self._packed.copy(order)
         return Selection(self.dense.copy(), self._mask, self._mask_value)
 
     # ------------------------------------------------------------------ reductions
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in REDUCTIONS:
+        masked = args and args[0] is self and self._packed is None
+        if func in REDUCTIONS and masked:
             reduced = self._reduce(func, args, kwargs)
-            return func(*_all_packed(args), **kwargs) if reduced is None else reduced
-        if func in ELEMENTWISE:
+            if reduced is not None:
+                return reduced
+        if func in ELEMENTWISE and not _holds_selection(kwargs.values()) and kwargs.get("copy", True):
             return self._map(lambda *xs: func(*xs, **kwargs), args)
-        if func in (np.dot, np.inner, np.vdot):
+        if func in (np.dot, np.inner, np.vdot) and len(args) == 2 and not kwargs:
             return self._dot(*args)
-        if func is np.linalg.norm and len(args) == 1 and not kwargs:
+        if func is np.linalg.norm and masked and len(args) == 1 and not kwargs:
             return np.linalg.norm(np.where(self._where(), self.dense, 0))
-        if func is np.size:
-            return self.size
-        if func is np.ndim:
-            return self.ndim
-        if func is np.shape:
-            return self.shape
-        return func(*_all_packed(args), **kwargs)
+        if func in PROPERTIES and len(args) == 1 and not kwargs:
+            return PROPERTIES[func](self)
+        return func(*_all_packed(args), **_packed_options(kwargs))
 
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         return self.__array_function__(func, (), (self, *args), kwargs)
@@ -194,14 +220,16 @@ class Selection(Operators, InplaceOperators, Methods):
         return np.broadcast_to(self._mask.reshape(self._mask.shape + rest), self.dense.shape)
 
     def _reduce(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """With the mask as `where=`; None where that cannot say it."""
         options = dict(kwargs)
-        names = ("axis", "dtype")
-        options.update(zip(names, args[1:], strict=False))
+        options.update(zip(("axis",), args[1:], strict=False))
         axes = self._axes(options.get("axis"))
-        if axes == () or options.get("out") is not None or "where" in options:
+        if axes == () or len(args) > 2 or options.get("out") is not None or "where" in options:
+            return None
+        if self._mask.ndim > 1 and options.get("keepdims"):
             return None
         options["axis"] = axes
-        if func in (np.max, np.min):
+        if func in (np.max, np.min) and "initial" not in options:
             active().check(content(self._mask.any()), "zero-size array to reduction operation which has no identity")
             options["initial"] = _extreme(self.dtype, func is np.max)
         return func(self.dense, where=self._where(), **options)
@@ -219,8 +247,9 @@ class Selection(Operators, InplaceOperators, Methods):
         known = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}
         known |= {np.logical_and: np.all, np.logical_or: np.any}
         options = {k: v for k, v in kwargs.items() if k in ("axis", "dtype")}
-        reduced = self._reduce(known[ufunc], (self,), {"axis": 0, **options}) if ufunc in known else None
-        return ufunc.reduce(self.packed(), **kwargs) if reduced is None else reduced
+        usual = ufunc in known and self._packed is None and kwargs.keys() <= {"axis", "dtype"}
+        reduced = self._reduce(known[ufunc], (self,), {"axis": 0, **options}) if usual else None
+        return ufunc.reduce(self.packed(), **_packed_options(kwargs)) if reduced is None else reduced
 
 
 REDUCTIONS = frozenset({np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.any, np.all})
@@ -239,6 +268,22 @@ ELEMENTWISE = frozenset(
         np.copy,
     }
 )
+
+
+# Functions that look at the shape alone.
+PROPERTIES: Mapping[Any, Callable[[Selection], Any]] = {
+    np.size: lambda x: x.size,
+    np.ndim: lambda x: x.ndim,
+    np.shape: lambda x: x.shape,
+}
+
+
+def _holds_selection(xs: Iterable[Any]) -> bool:
+    return any(type(x) is Selection for x in xs)
+
+
+def _packed_options(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return dict(zip(kwargs, _all_packed(kwargs.values()), strict=True))
 
 
 def _all_packed(args: Any) -> list[Any]:
@@ -298,7 +343,7 @@ def assign(trace: Trace, x: TracedArray, mask: TracedValue, value: Any) -> bool:
 def _dense_value(trace: Trace, x: TracedArray, pred: Content, value: Any, mask_ndim: int) -> Content | None:
     """The assigned values laid out as `x` is, where that can be done without knowing which elements are chosen."""
     if isinstance(value, Selection):
-        same = value._mask_value is pred and value.dense.shape == x._shape
+        same = value._mask_value is pred and value.dense.shape == x._shape and value._packed is None
         return content_of(trace, value.dense) if same else None
     new = content_of(trace, value)
     shape = shape_of(new)

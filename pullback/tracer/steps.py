@@ -151,7 +151,7 @@ class Plan:
     box: Attributes | None
     forward: tuple[tuple[str, Attributes], ...]
     inverse: tuple[tuple[str, Attributes], ...]
-    index: tuple[slice | int, ...] | None
+    index: tuple[Any, ...] | None
     kept_shape: Shape | None
     perm: tuple[int, ...]
     newaxes: tuple[Any, ...]
@@ -180,7 +180,7 @@ def _plan(view: Strided) -> Plan:
     newaxes = tuple([None if a.base < 0 else slice(None) for a in view.axes])
     whole = not sliced and not flipped and len(used) == len(view.source)
     moved = perm != tuple(range(len(perm))) or None in newaxes
-    return Plan(attrs, forward, inverse, None if whole else tuple(index), () if moved else None, perm, newaxes)
+    return Plan(attrs, forward, inverse, None if whole else (*index, Ellipsis), () if moved else None, perm, newaxes)
 
 
 def _numpy_slice(axis: Axis, origin: int, n: int) -> slice:

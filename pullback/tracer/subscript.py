@@ -10,6 +10,7 @@ from pullback.ir.types import Shape
 from pullback.tracer.advanced import Picked, fold, gather, scatter
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array, new_scalar
 from pullback.tracer.cell import extend, read, strided_tail, write
+from pullback.tracer.convert import decide_array
 from pullback.tracer.index import Parsed, mask_of, parse
 from pullback.tracer.operands import broadcast, cast, content_of
 from pullback.tracer.selection import Selection, assign, select_where
@@ -132,16 +133,22 @@ def add_at(trace: Trace, x: TracedArray, key: Any, value: Any, negate: bool = Fa
 
 
 def apply_at(ufunc: np.ufunc, x: TracedArray, key: Any, value: Any) -> None:
-    """Any other `ufunc.at` with constant indices: the first occurrence of each place, then the second, and so on."""
+    """Any other `ufunc.at`: the first occurrence of each place, then the second, and so on. Traced indices are guarded.
+
+    value : None for a ufunc of one operand
+    """
     trace = active()
-    places = np.arange(x.size).reshape(x._shape)[key]
-    values = new_array(trace, fitted(trace, content_of(trace, value), places.shape), lent=True).reshape(-1)
+    numbers = new_array(trace, np.arange(x.size).reshape(x._shape))
+    places = decide_array(trace, content_of(trace, numbers[key]))
+    values: Any = None
+    if value is not None:
+        values = new_array(trace, fitted(trace, content_of(trace, value), places.shape), lent=True).reshape(-1)
     flat, rounds = places.reshape(-1), _occurrence(places.reshape(-1))
     whole = x.reshape(-1) if x.flags.c_contiguous else x.flat
     for number in range(int(rounds.max(initial=-1)) + 1):
         chosen = np.flatnonzero(rounds == number)
         at, order = new_array(trace, flat[chosen]), new_array(trace, chosen)
-        whole[at] = ufunc(whole[at], values[order])
+        whole[at] = ufunc(whole[at]) if values is None else ufunc(whole[at], values[order])
 
 
 def _occurrence(flat: Any) -> Any:

@@ -298,7 +298,7 @@ UFUNC_METHODS: Mapping[str, Class] = {
     "accumulate": Class("differentiable", "as the function itself is"),
     "reduceat": Class("differentiable", "as the function itself is; the indices are constant or guarded"),
     "outer": Class("differentiable", "as the function itself is"),
-    "at": Class("differentiable", "as the function itself is; traced indices for add and subtract, else constant ones"),
+    "at": Class("differentiable", "as the function itself is; the indices are guarded, but for add and subtract"),
     "resolve_dtypes": Class("neutral", "it takes dtypes"),
 }
 

@@ -12,11 +12,10 @@ from pullback.errors import ShapeError
 from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
-from pullback.tracer.cell import element_strides
+from pullback.tracer.cell import copy_order, has_order
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, available, constant_array, contents
 from pullback.tracer.functions.ranges import arange, geomspace, linspace, logspace
-from pullback.tracer.layout import is_c_order, is_contiguous
 from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
@@ -37,10 +36,13 @@ def make_array(
     if not _is_numeric(object, dtype):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     made = as_array(object)
+    as_it_is = isinstance(made, TracedArray) and (dtype is None or np.dtype(dtype) == made.dtype)
+    if copy is False and not (isinstance(object, np.ndarray) and as_it_is and has_order(made, order)):
+        raise active().error(ValueError, "Unable to avoid copy while creating an array as requested; leave out copy=")
     fresh = _wants_copy(copy) or isinstance(made, TracedScalar)
     if dtype is not None and np.dtype(dtype) != made.dtype:
         made, fresh = made.astype(dtype), isinstance(made, TracedScalar)
-    if fresh:
+    if fresh or not has_order(made, order):
         made = _copied(made, order)
     for _ in range(ndmin - made.ndim):
         made = made[None]
@@ -66,32 +68,17 @@ def _is_numeric(x: Any, dtype: Any) -> bool:
 
 def _copied(x: Any, order: Any) -> TracedArray:
     trace, (content,) = contents(x)
-    return new_array(trace, content, _copy_order(x, order), lent=True)
-
-
-def _copy_order(x: TracedValue, order: Any) -> Any:
-    """The memory order of a copy of `x`."""
-    backwards = tuple(reversed(range(x.ndim)))
-    if x.ndim < 2 or order == "C":
-        return None
-    if order == "F":
-        return backwards
-    if not x._steps and x._cell.order is None:
-        return None
-    strides = element_strides(x)
-    if order == "A":
-        return backwards if is_contiguous(x._shape, strides, "F") and not is_contiguous(x._shape, strides) else None
-    if is_c_order(x._shape, strides):
-        return None
-    return tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))
+    return new_array(trace, content, copy_order(x, order), lent=True)
 
 
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
     """`np.asarray`: the same array where it is one of the right dtype."""
+    if hasattr(a, "__traced_array__"):
+        a = a.__traced_array__()
     if isinstance(a, TracedArray) and not _wants_copy(copy) and (dtype is None or np.dtype(dtype) == a.dtype):
-        return a
+        return a if has_order(a, order) else _copied(a, order)
     return make_array(a, dtype, copy=copy, order=order or "K")
 
 
@@ -102,14 +89,17 @@ def asanyarray(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    made = asarray(a, dtype)
-    made = made.reshape(1) if made.ndim == 0 else made
+    made = _at_least_1d(asarray(a, dtype))
     return made if made.flags.c_contiguous else made.copy(order="C")
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    made = asarray(a, dtype)
+    made = _at_least_1d(asarray(a, dtype))
     return made if made.flags.f_contiguous else _copied(made, "F")
+
+
+def _at_least_1d(x: Any) -> Any:
+    return x.reshape(1) if x.ndim == 0 else x
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
@@ -129,7 +119,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    return asarray(a, dtype)
+    """`np.require`: a copy where the array is not laid out, owned or writeable as asked."""
+    listed = [requirements] if isinstance(requirements, str) else requirements or ()
+    wanted = {name.upper()[:1] for name in listed}
+    if {"C", "F"} <= wanted:
+        raise active().error(ValueError, "Cannot specify both 'C' and 'F' order")
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "K"
+    made = asarray(a, dtype, order)
+    return made if all(made.flags[name] for name in wanted & {"O", "W"}) else made.copy(order)
 
 
 # ------------------------------------------------------------------ filled
@@ -211,8 +208,10 @@ def full_like(
 
 def _described(a: Any, order: str) -> tuple[Any, tuple[int, ...], Any]:
     """dtype, shape and memory order of a `*_like`, read without making a parameter of a plain array."""
+    if hasattr(a, "__traced_array__"):
+        a = a.__traced_array__()
     if isinstance(a, TracedValue):
-        return a.dtype, a.shape, _copy_order(a, order)
+        return a.dtype, a.shape, copy_order(a, order)
     if isinstance(a, list | tuple) and holds_traced(a):
         made = array(a)
         return made.dtype, made.shape, None
@@ -267,10 +266,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing == "xy" and ndim > 1:
         grids[0] = grids[0].reshape((1, -1) + (1,) * (ndim - 2))
         grids[1] = grids[1].reshape((-1, 1) + (1,) * (ndim - 2))
-    if sparse:
-        return tuple([g.copy() for g in grids])
-    shape = np.broadcast_shapes(*[g.shape for g in grids]) if grids else ()
-    return tuple([np.copy(np.broadcast_to(g, shape)) for g in grids])
+    if not sparse:
+        shape = np.broadcast_shapes(*[g.shape for g in grids]) if grids else ()
+        grids = [np.broadcast_to(g, shape) for g in grids]
+    return tuple([np.copy(g) if copy else g for g in grids])
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:

@@ -11,6 +11,8 @@ from pullback.ir.types import DType
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, contents, finish, reduce
 from pullback.tracer.functions.contract import contract
+from pullback.tracer.functions.shapes import permuted
+from pullback.tracer.functions.views import open_diagonal
 from pullback.tracer.operands import broadcast, cast
 from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, active, shape_of
@@ -22,6 +24,8 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
     arrays, inputs, output = _parsed(operands)
     trace = active()
     parts = [_diagonals(trace, x, labels) for x, labels in zip(arrays, inputs, strict=True)]
+    if len(parts) == 1 and out is None and dtype is None and output and set(output) == set(parts[0][1]):
+        return permuted(parts[0][0], [parts[0][1].index(k) for k in output])  # a view, as in NumPy
     sizes = _sizes(trace, parts)
     wanted: DType = np.result_type(*[x.dtype for x, _ in parts]) if dtype is None else np.dtype(dtype)
     terms = [(cast(trace, contents(x)[1][0], wanted), labels) for x, labels in parts]
@@ -140,7 +144,7 @@ def _diagonals(trace: Trace, x: Any, labels: list[Label]) -> tuple[Any, list[Lab
                     f"np.einsum: dimensions in operand for collapsing index {label!r} don't match "
                     f"({x.shape[i]} != {x.shape[j]})",
                 )
-            x = np.diagonal(x, axis1=i, axis2=j)
+            x = open_diagonal(x, 0, i, j)
             labels = [k for n, k in enumerate(labels) if n not in (i, j)] + [label]
     return x, labels
 
@@ -168,4 +172,4 @@ def _stand_in(x: Any) -> Any:
     return x if isinstance(x, str | list) else np.broadcast_to(np.zeros(()), np.shape(x))
 
 
-FUNCTIONS: dict[Any, Entry] = {np.einsum: Entry(einsum), np.einsum_path: Entry(einsum_path)}
+FUNCTIONS: dict[Any, Entry] = {np.einsum: Entry(einsum, False), np.einsum_path: Entry(einsum_path)}

@@ -193,6 +193,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         x, axis = np.ravel(x), 0
     number = axis_number(trace, axis, x.ndim)
     gone = obj if isinstance(obj, slice) else static_array(trace, obj, "np.delete: the index")
+    if not isinstance(gone, slice) and gone.size == 0:
+        gone = gone.astype(np.int64)  # the dtype of an empty list is floating
     kept = np.delete(np.arange(x.shape[number]), gone)
     return np.take(x, const(kept), axis=number)
 

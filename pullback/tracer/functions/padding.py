@@ -14,6 +14,8 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     widths = _pairs(pad_width, x.ndim, int)
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
+    if not any(w for pair in widths for w in pair):
+        return np.copy(x)
     if callable(mode):
         return _pad_by_function(x, widths, mode, kwargs)
     if mode == "constant":

@@ -229,8 +229,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         numbers = axis_numbers(trace, axis, x.ndim)
         if any(x.shape[k] != 1 for k in numbers):
             raise trace.error(ShapeError, "cannot select an axis to squeeze out which has size not equal to one")
-    if isinstance(x, TracedScalar):
-        return x
+    if isinstance(x, TracedScalar) or not numbers:
+        return x  # the array itself, as in NumPy
     return strided(x, lambda tail: _dropped(tail, numbers))
 
 

@@ -147,6 +147,8 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     trace = active()
     if not isinstance(a, TracedArray):
         raise trace.error(UnsupportedError, plain_out(f"np.{ufunc.__name__}.at", a))
+    if (b is None) != (ufunc.nin == 1):
+        raise trace.error(ValueError, f"np.{ufunc.__name__}.at takes {'no values' if ufunc.nin == 1 else 'values'}")
     if ufunc in (np.add, np.subtract) and a.dtype.kind != "b":
         add_at(trace, a, indices, b, negate=ufunc is np.subtract)
     else:

@@ -55,7 +55,12 @@ def _common_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """A read-only view of a diagonal: a strided run through the two axes merged."""
+    """A read-only view of a diagonal."""
+    return locked(open_diagonal(a, offset, axis1, axis2))
+
+
+def open_diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    """A view of a diagonal that may be written to: a strided run through the two axes merged."""
     x = array(a)
     trace = active()
     if x.ndim < 2:
@@ -71,7 +76,7 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     start = offset if offset >= 0 else -offset * columns
     merged = view(turned, Reshaped(turned.shape, (*turned.shape[:-2], rows * columns)))
     last = turned.ndim - 2
-    return locked(strided(merged, lambda tail: tail.sliced(last, start if length else 0, columns + 1, length)))
+    return strided(merged, lambda tail: tail.sliced(last, start if length else 0, columns + 1, length))
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -149,7 +154,7 @@ def sliding_window_view(
             raise trace.error(ValueError, "window shape cannot be larger than input array shape")
         shape[k] -= n - 1
     inner = [element_strides(a)[k] for k in axes]
-    return _windowed(a, (*shape, *window), (*strides, *inner), False)
+    return _windowed(a, (*shape, *window), (*strides, *inner), writeable)
 
 
 # ------------------------------------------------------------------ parts of complex numbers
@@ -170,7 +175,7 @@ def _part(val: Any, name: str) -> Any:
         if name == "real":
             return x
         zeros = trace.full(x.dtype, x.shape, 0) if _depends(content) else np.zeros(x.shape, x.dtype)
-        return _rewrapped(x, zeros)
+        return new_scalar(trace, zeros, x.python) if isinstance(x, TracedScalar) else locked(new_array(trace, zeros))
     if isinstance(x, TracedScalar):
         return new_scalar(trace, trace.apply(name, content), float if x.python is complex else None)
     return view(x, Part(x.shape, name))
@@ -178,13 +183,6 @@ def _part(val: Any, name: str) -> Any:
 
 def _depends(content: Content) -> bool:
     return not isinstance(content, np.ndarray)
-
-
-def _rewrapped(x: TracedValue, content: Content) -> Any:
-    trace = active()
-    if isinstance(x, TracedScalar):
-        return new_scalar(trace, content, x.python)
-    return new_array(trace, content)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Any:
