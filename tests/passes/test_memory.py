@@ -222,9 +222,47 @@ def test_an_update_of_what_is_read_later_copies_it() -> None:
     def build(f: Emitter, x: Expr) -> list[Expr]:
         y = f.cumsum(x, axis=0, reverse=False)
         z = write(y, 3, one(x))
-        return [z, f.cumsum(y, axis=0, reverse=True)]
+        return [z, f.cumsum(y * f.cumsum(z, axis=0, reverse=False), axis=0, reverse=True)]
 
     assert [c.reason for c in checked(make("f64[1000]", build)).copies] == ["its operand is read later"]
+
+
+def test_what_only_reads_an_array_comes_before_an_update_of_it() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        y = f.cumsum(x, axis=0, reverse=False)
+        z = write(y, 3, one(x))
+        return [z, f.cumsum(y, axis=0, reverse=True), f.sin(y)]
+
+    assert checked(make("f64[1000]", build)).copies == ()
+
+
+def test_a_small_part_that_is_wanted_after_an_update_is_stored_before_it() -> None:
+    def build(f: Emitter, x: Expr) -> list[Expr]:
+        y = f.cumsum(x, axis=0, reverse=False)
+        z = f.cumsum(write(y, 0, one(x)), axis=0, reverse=False)
+        return [f.sin(z) * f.expand(f.reshape_to(one(y), ()), (0,), y.shape)]
+
+    made = checked(make("f64[1000]", build))
+    assert made.copies == ()
+    assert made.arena_bytes <= 8000
+
+
+def test_a_loop_whose_turns_read_and_write_one_array_copies_nothing() -> None:
+    """As the adjoint of a relaxation: the cotangent of an element is read, set to zero, and added to its neighbours."""
+    types = [parse_type("f64[1000]"), parse_type("i64[1]"), parse_type("f64[1]")]
+
+    def body(f: Emitter, ct: Expr, at: Expr, total: Expr) -> list[Expr]:
+        mine = f.gather(ct, at, axis=0)
+        ct = f.scatter(ct, at, f.full_like(mine, 0.0), axis=0)
+        near = f.gather(ct, at - 1, axis=0)
+        ct = f.scatter(ct, at - 1, near + mine * 0.5, axis=0)
+        return [ct, at - 1, total + mine * near]
+
+    def build(f: Emitter, x: Expr, at: Expr) -> list[Expr]:
+        return scan_op(f, region(types, body), 5, [f.sin(x), at, one(x)])
+
+    made = checked(make("f64[1000] i64[1]", build), [np.arange(1000.0), np.array([900])])
+    assert made.copies == ()
 
 
 def test_scatter_add_accumulates_in_place() -> None:

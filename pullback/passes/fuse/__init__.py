@@ -14,7 +14,7 @@ from pullback.passes.fuse.components import write_out
 from pullback.passes.fuse.constants import sink_constants
 from pullback.passes.fuse.homes import Homes
 from pullback.passes.fuse.rows import form_rows
-from pullback.passes.fuse.schedule import planned_region
+from pullback.passes.fuse.schedule import late_reads, planned_region, tasks_of
 from pullback.passes.fuse.sweep import Sweep
 from pullback.passes.fuse.table import Cut, Table
 
@@ -43,8 +43,13 @@ def _fuse_region(region: Region) -> Region:
         table, homes = Table(region, cuts), Homes(splits)
         sweep = Sweep(region, table, homes)
         sweep.run()
-        if not sweep.cuts and not sweep.splits:
-            break
         cuts.update(sweep.cuts if left > ROUNDS - PATIENT else dict.fromkeys(sweep.cuts, Cut.ALL))
         splits.update(sweep.splits)
-    return form_rows(planned_region(region, table, homes.kernels, _fuse_region))
+        if left and (sweep.cuts or sweep.splits):
+            continue
+        tasks = tasks_of(region, table, homes.kernels)
+        late = [v for v in late_reads(tasks) if v not in cuts]
+        if not late or left <= 1:
+            break
+        cuts.update(dict.fromkeys(late, Cut.ALL))
+    return form_rows(planned_region(region, table, tasks, _fuse_region))
