@@ -307,11 +307,11 @@ def _concatenate(g: Generator, name: str) -> Made:
 
 
 def _reduction(g: Generator, name: str) -> Made:
-    kinds = "b" if name in ("any", "all") else "iufc" if name in ("sum", "prod") else "biuf"
-    x = g.where(lambda t: t.dtype.kind in kinds and (t.size > 0 or name not in ("max", "min")))
+    kinds = {"any": "b", "all": "b", "sum": "iufc", "prod": "iufc", "nanmax": "f", "nanmin": "f"}.get(name, "biuf")
+    x = g.where(lambda t: t.dtype.kind in kinds and (t.size > 0 or name[-3:] not in ("max", "min")))
     if x is None:
         x = g.like(tensor_type(BOOL if kinds == "b" else F64, (3, 2)))
-    attrs = {"ties": "equal"} if name in ("max", "min") else {}
+    attrs = {"ties": "equal"} if name[-3:] in ("max", "min") else {}
     return [g.f.op(name, x, axes=g.subset(range(x.ndim)), **attrs)]
 
 
@@ -485,7 +485,7 @@ MAKERS: Mapping[str, Maker] = {
     "select": _select, "cast": _cast, "constant": _source, "iota": _source, "broadcast": _broadcast,
     "reshape": _reshape, "transpose": _transpose, "reverse": _reverse, "slice": _slice, "update": _update,
     "pad": _pad, "concatenate": _concatenate,
-    **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), _reduction),
+    **dict.fromkeys(("sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"), _reduction),
     **dict.fromkeys(("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "sort"), _along),
     "gather": _gather, "scatter": _scatter, "scatter_add": _scatter, "dot_general": _dot_general,
     **dict.fromkeys(("cholesky", "solve", "triangular_solve", "slogdet", "eigh", "svd", "qr"), _linalg),

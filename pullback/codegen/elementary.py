@@ -48,15 +48,17 @@ def _sign(b: FunctionBuilder, dtype: DType, x: V) -> V:
 
 
 def extremum(b: FunctionBuilder, predicate: str, x: V, y: V) -> V:
-    """The larger (`ogt`) or smaller (`olt`) of two floats; NaN if either is."""
+    """The larger (`ogt`) or smaller (`olt`) of two floats; NaN if either is; of 0.0 and -0.0 `y`."""
     chosen = b.select(b.fcmp(predicate, x, y), x, y)  # one instruction; `y` where either is NaN
     return b.select(_nan(b, x), x, chosen)
 
 
 def _numeric_extremum(predicate: str) -> Rule:
+    """As `extremum`, but NaN loses, and of 0.0 and -0.0 it is `x`."""
+
     def rule(b: FunctionBuilder, dtype: DType, x: V, y: V) -> V:
-        chosen = b.select(b.fcmp(predicate, x, y), x, y)
-        return b.select(_nan(b, y), x, chosen)
+        chosen = b.select(b.fcmp(predicate, y, x), y, x)
+        return b.select(_nan(b, x), y, chosen)
 
     return rule
 

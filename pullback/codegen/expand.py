@@ -27,7 +27,10 @@ LEAST_LANES = 8
 
 _MOST_WEIGHT = 240
 _MOST_ACCESSES = 48
-_COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
+_COMBINE = {
+    "sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "nanmax": "fmax", "nanmin": "fmin",
+    "any": "bitwise_or", "all": "bitwise_and",
+}  # fmt: skip
 
 
 def expand_axis(spec: KernelSpec, axis: int) -> KernelSpec:

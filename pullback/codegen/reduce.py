@@ -22,7 +22,8 @@ from pullback.ir.types import BOOL, F32, DType
 from pullback.record import record
 
 State = tuple[V, ...]
-"""Parts of a short state: the number (re, im); of a float extremum the number and whether a NaN was met."""
+"""Parts of a short state: the number (re, im); of a float extremum the number and whether a NaN was met (of nanmax and
+nanmin, whether a number was)."""
 
 SHORT_RUN = 16
 """Turns that a short state runs, where there are many."""
@@ -40,7 +41,7 @@ class Long:
 class Reducer:
     """How one store accumulates.
 
-    kind : sum, prod, max, min, any, all
+    kind : sum, prod, max, min, nanmax, nanmin, any, all
     dtype : of the result
     """
 
@@ -58,8 +59,17 @@ class Reducer:
         return self.kind == "sum" and self.dtype.kind in "fc"
 
     @property
-    def _tracks_nan(self) -> bool:
-        return self.kind in ("max", "min") and self.dtype.kind == "f"
+    def _is_extremum(self) -> bool:
+        """Is it a number and a flag that are carried."""
+        return self.kind in ("max", "min", "nanmax", "nanmin") and self.dtype.kind == "f"
+
+    @property
+    def _skips_nan(self) -> bool:
+        return self.kind in ("nanmax", "nanmin")
+
+    def _flag(self, b: FunctionBuilder, x: V) -> V:
+        """What decides about the result if it was met once: a NaN, or where NaN is skipped a number."""
+        return b.fcmp("ord" if self._skips_nan else "uno", x, x)
 
     # ---------------------------------------------------------------- short states
 
@@ -71,34 +81,43 @@ class Reducer:
             return (zero, zero) if self.dtype.kind == "c" else (zero,)
         if self.kind == "prod":
             return (const(type_, 1), const(type_, 0)) if self.dtype.kind == "c" else (const(type_, 1),)
-        if self._tracks_nan:
-            return const(type_, -inf if self.kind == "max" else inf), const(with_element(type_, "i1"), 0)
+        if self._is_extremum:
+            return const(type_, lowest_or_highest(self.kind, F32)), const(with_element(type_, "i1"), 0)
         return (const(type_, lowest_or_highest(self.kind, self.dtype)),)
 
     def first(self, s: Scalars, value: Lane) -> State:
         """The state of one value."""
         work = cast_lane(s.b, value, self.work_dtype)
-        return (work.re, s.b.fcmp("uno", work.re, work.re)) if self._tracks_nan else work.parts
+        if not self._is_extremum:
+            return work.parts
+        nothing = self.identity(lanes_of(work.re.type))
+        return self._extremum_step(s.b, nothing, work.re) if self._skips_nan else (work.re, self._flag(s.b, work.re))
 
     def step(self, s: Scalars, state: State, value: Lane, mask: V | None = None) -> State:
         """The state with one more value, in lanes where `mask` holds."""
         work = cast_lane(s.b, value, self.work_dtype)
-        new = self._extremum_step(s.b, state, work.re) if self._tracks_nan else self._combined(s, state, work.parts)
+        new = self._extremum_step(s.b, state, work.re) if self._is_extremum else self._combined(s, state, work.parts)
         if mask is None:
             return new
         return tuple(s.b.select(mask, after, before) for after, before in zip(new, state, strict=True))
 
     def _extremum_step(self, b: FunctionBuilder, state: State, x: V) -> State:
         best, met = state
-        predicate = "ogt" if self.kind == "max" else "olt"
-        return b.select(b.fcmp(predicate, x, best), x, best), b.or_(met, b.fcmp("uno", x, x))
+        return self._better(b, best, x), b.or_(met, self._flag(b, x))
+
+    def _better(self, b: FunctionBuilder, best: V, x: V) -> V:
+        """Of zeros of both signs the later, but as in NumPy's loops of float16 and of fmax the earlier. A NaN that is
+        skipped never gets in; what becomes of one that wins does not matter, for the flag knows."""
+        predicate = "ogt" if self.kind in ("max", "nanmax") else "olt"
+        if self._skips_nan or self.dtype == F16:
+            return b.select(b.fcmp(predicate, x, best), x, best)
+        return b.select(b.fcmp(predicate, best, x), best, x)
 
     def merge(self, s: Scalars, one: State, other: State) -> State:
         """Both states in one."""
-        if not self._tracks_nan:
+        if not self._is_extremum:
             return self._combined(s, one, other)
-        best, _ = self._extremum_step(s.b, one, other[0])
-        return best, s.b.or_(one[1], other[1])
+        return self._better(s.b, one[0], other[0]), s.b.or_(one[1], other[1])
 
     def merge_all(self, s: Scalars, states: Sequence[State]) -> State:
         """All states in one, pairwise."""
@@ -163,9 +182,10 @@ class Reducer:
         if across:
             while lanes_of(state[0].type) > 1:
                 state = self._halved(s, state)
-        if self._tracks_nan:
+        if self._is_extremum:
             best, met = state
-            return cast_lane(s.b, Lane(self.work_dtype, s.b.select(met, nan, best)), self.dtype)
+            number = s.b.select(met, best, nan) if self._skips_nan else s.b.select(met, nan, best)
+            return cast_lane(s.b, Lane(self.work_dtype, number), self.dtype)
         return cast_lane(s.b, Lane(self.work_dtype, *state), self.dtype)
 
     @staticmethod
@@ -199,14 +219,16 @@ def combine(s: Scalars, kind: StoreKind, one: Lane, other: Lane) -> Lane:
             return Lane(dtype, s.b.or_(one.re, other.re))
         case "all" | "prod":
             return Lane(dtype, s.b.and_(one.re, other.re))
-    larger = kind == "max"
+    larger = kind in ("max", "nanmax")
+    if kind in ("nanmax", "nanmin"):
+        return s.math("fmax" if larger else "fmin", one, other)
     if dtype == BOOL:
         return Lane(dtype, s.b.or_(one.re, other.re) if larger else s.b.and_(one.re, other.re))
     if dtype.kind == "f" and dtype != F16:
         return Lane(dtype, extremum(s.b, "ogt" if larger else "olt", one.re, other.re))
     if dtype.kind in "iu":
         return Lane(dtype, integer_extremum(s.b, dtype, larger, one.re, other.re))
-    return s.math("maximum" if larger else "minimum", one, other)
+    return s.math("maximum" if larger else "minimum", other, one)  # of float16: the earlier zero
 
 
 def lowest_or_highest(kind: StoreKind, dtype: DType) -> float:
@@ -214,7 +236,7 @@ def lowest_or_highest(kind: StoreKind, dtype: DType) -> float:
     if dtype == BOOL:
         return int(kind in ("min", "all"))
     if dtype.kind == "f":
-        return -inf if kind == "max" else inf
+        return -inf if kind in ("max", "nanmax") else inf
     limits = np.iinfo(dtype)
     return int(limits.min if kind == "max" else limits.max)
 
@@ -223,6 +245,8 @@ def identity_number(kind: StoreKind, dtype: DType) -> float:
     """The result of reducing nothing. NumPy's sums begin with 0.0, so that a sum of -0.0 is 0.0."""
     if kind == "sum":
         return 0
+    if kind in ("nanmax", "nanmin"):
+        return nan
     return 1 if kind == "prod" else lowest_or_highest(kind, dtype)
 
 

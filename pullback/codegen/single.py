@@ -15,7 +15,7 @@ from pullback.codegen.strips import lines_of
 from pullback.ir.builder import Builder
 from pullback.ir.graph import Literal, Op, Region, Value
 from pullback.ir.index import Access, Affine, axis_index, flatten_index, identity_index, strides_of
-from pullback.ir.kernel import Load, Store
+from pullback.ir.kernel import STORE_KINDS, Load, Store
 from pullback.ir.opdef import Reduce, Scalar, View
 from pullback.ir.ops import OPS
 from pullback.ir.types import I64, Shape, TensorType, tensor_type
@@ -93,12 +93,12 @@ def _elementwise(op: Op) -> Pieces:
 
 
 def _reduction(op: Op, kind: str) -> Pieces | None:
-    if kind not in ("sum", "prod", "max", "min", "any", "all"):
+    if kind not in STORE_KINDS:
         return None
     source, out = op.operands[0].type, op.results[0].type
     kept = [axis for axis in range(source.ndim) if axis not in op.attrs["axes"]]
     value = Value(tensor_type(source.dtype))
-    store = Store(kind, out, flatten_index([axis_index(axis) for axis in kept], out.shape))  # type: ignore[arg-type]
+    store = Store(kind, out, flatten_index([axis_index(axis) for axis in kept], out.shape))
     spec = make_spec(
         source.shape, (Load(0, _contiguous(source.shape)),), (store,), (source,), Region((value,), (), (value,))
     )

@@ -18,9 +18,9 @@ _SLOW = frozenset({"div", "sqrt", "floor_divide", "mod", "fmod", "integer_pow", 
 _CHEAP = frozenset(
     [
         "add", "sub", "mul", "neg", "abs", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum", "fmax",
-        "fmin", "clip", "copysign", "select", "cast", "conj", "invert", "isnan", "isinf", "isfinite", "signbit",
-        "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
-        "bitwise_xor", "left_shift", "right_shift", "strong_mul",
+        "fmin", "clip", "clamp", "copysign", "select", "cast", "conj", "invert", "isnan", "isinf", "isfinite",
+        "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and",
+        "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "strong_mul",
     ]
 )
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pullback.ir.index import Affine, Bound
 from pullback.ir.types import TensorType
 
-StoreKind = OneOf["store", "sum", "prod", "max", "min", "any", "all"]
-STORE_KINDS: tuple[StoreKind, ...] = ("store", "sum", "prod", "max", "min", "any", "all")
+StoreKind = OneOf["store", "sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all"]
+STORE_KINDS: tuple[StoreKind, ...] = ("store", "sum", "prod", "max", "min", "nanmax", "nanmin", "any", "all")
 
 
 class Load(NamedTuple):
@@ -33,8 +33,9 @@ class Store(NamedTuple):
     """A result: where the body's value goes.
 
     kind : `store` writes element `at`, each once, the whole result; the others accumulate into element `at` over the
-        loop axes that `at` does not use (sum and prod in the type's arithmetic, max and min with NaN winning, any and
-        all of bools), and each element of the result belongs to exactly one index of the axes that it does use.
+        loop axes that `at` does not use (sum and prod in the type's arithmetic, max and min with NaN winning, nanmax
+        and nanmin with NaN losing, any and all of bools), and each element of the result belongs to exactly one index
+        of the axes that it does use.
     """
 
     kind: StoreKind

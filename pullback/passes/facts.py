@@ -25,8 +25,8 @@ _MOVES = frozenset(
     {
         "broadcast", "reshape", "transpose", "slice", "reverse", "pad", "concatenate", "update", "select",
         "gather", "scatter", "neg", "abs", "sign", "conj", "real", "imag", "complex", "copysign", "maximum",
-        "minimum", "fmax", "fmin", "clip", "max", "min", "sort", "cummax", "cummin", "stop_gradient", "sin",
-        "cos", "tanh", "arctan", "erf", "erfc", "expit", "ndtr",
+        "minimum", "fmax", "fmin", "clip", "clamp", "max", "min", "nanmax", "nanmin", "sort", "cummax",
+        "cummin", "stop_gradient", "sin", "cos", "tanh", "arctan", "erf", "erfc", "expit", "ndtr",
     }
 )  # fmt: skip
 

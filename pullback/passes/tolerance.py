@@ -21,7 +21,7 @@ from pullback.ir.tape import tape_store
 Array = np.ndarray[Any, Any]
 ULPS = 16.0
 RUNS = 6
-EXACT_WORDS = """add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip copysign nextafter
+EXACT_WORDS = """add sub mul neg abs sign floor ceil rint trunc maximum minimum fmax fmin clip clamp copysign nextafter
     select cast real imag conj complex stop_gradient sqrt strong_mul fmod"""
 ROUNDING_WORDS = """sum prod cumsum cumprod scatter_add dot_general cholesky solve triangular_solve slogdet eigh eig
     eigvals svd complement qr fft scan while if"""

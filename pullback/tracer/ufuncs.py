@@ -242,6 +242,10 @@ def _compare_beyond(
 def binary(rules: Rules, ufunc: np.ufunc, x: Any, y: Any) -> Any:
     """The operator of `ufunc` between two operands, one of them traced."""
     trace = active()
+    if ufunc is np.power:
+        special = shortcut(x, y)
+        if special is not None:
+            return unary(rules, special, x)
     lhs, rhs = operand(trace, x), operand(trace, y)
     left, right = _python_type(x), _python_type(y)
     if left is not None and right is not None:
@@ -271,6 +275,19 @@ def unary(rules: Rules, ufunc: np.ufunc, x: TracedValue) -> Any:
         real = float if python is complex and ufunc is np.absolute else python
         return new_scalar(trace, result, real)
     return new_result(trace, result, result_order((o,), shape_of(result)))
+
+
+def shortcut(x: Any, y: Any) -> np.ufunc | None:
+    """The ufunc of one operand that NumPy takes for `x ** 2`, `x ** -1` and `x ** 0.5` of an array, where it shows."""
+    if type(x) is not TracedArray:
+        return None
+    if type(y) is int and y == 2:
+        return np.square
+    if x._dtype.kind != "c":
+        return None
+    if type(y) is int and y == -1:
+        return np.reciprocal
+    return np.sqrt if type(y) is float and y == 0.5 else None
 
 
 def _python_type(x: Any) -> type | None:
@@ -345,7 +362,9 @@ def _as_complex(trace: Trace, operands: tuple[Operand, Operand]) -> tuple[Operan
 def inplace(rules: Rules, ufunc: np.ufunc, x: TracedArray, y: Any) -> TracedArray:
     """`x op= y`: the result converted to the dtype of `x`, written into `x`."""
     trace = active()
-    (result,) = evaluate(trace, rules, ufunc, (operand(trace, x), operand(trace, y)))
+    special = shortcut(x, y) if ufunc is np.power else None
+    operands = (operand(trace, x),) if special is not None else (operand(trace, x), operand(trace, y))
+    (result,) = evaluate(trace, rules, special or ufunc, operands)
     store(trace, ufunc.__name__, result, x, "same_kind")
     return x
 

@@ -21,8 +21,12 @@ SHAPES = (
 )  # fmt: skip
 KINDS = {
     "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all,
+    "nanmax": np.fmax.reduce, "nanmin": np.fmin.reduce,
 }  # fmt: skip
-ALLOWED = {"sum": "iufc", "prod": "iufc", "max": "biuf", "min": "biuf", "any": "b", "all": "b"}
+ALLOWED = {
+    "sum": "iufc", "prod": "iufc", "max": "biuf", "min": "biuf", "any": "b", "all": "b", "nanmax": "f", "nanmin": "f",
+}  # fmt: skip
+EXTREMA = ("max", "min", "nanmax", "nanmin")
 
 
 def numbers(kind: str, dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -32,7 +36,7 @@ def numbers(kind: str, dtype: DType, shape: tuple[int, ...]) -> Array:
 
 
 def reduced(kind: str, f: Emitter, x: Expr, axes: tuple[int, ...]) -> Expr:
-    ties = {"ties": "equal"} if kind in ("max", "min") else {}
+    ties = {"ties": "equal"} if kind in EXTREMA else {}
     return f.op(kind, x, axes=axes, **ties)
 
 
@@ -46,7 +50,7 @@ def tolerance(x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
 def test_every_kind_over_every_choice_of_axes(kind: str, shared: bool) -> None:
     for number, shape in enumerate(SHAPES):
         choices = [axes for n in range(len(shape) + 1) for axes in combinations(range(len(shape)), n)]
-        if kind in ("max", "min"):
+        if kind in EXTREMA:
             choices = [axes for axes in choices if all(shape[a] for a in axes)]
         dtypes = [d for d in ALL if d.kind in ALLOWED[kind]]
         dtype = dtypes[number % len(dtypes)] if number % 3 else dtypes[-1 if kind not in ("sum", "prod") else -3]

@@ -142,6 +142,8 @@ def _elementwise_samples() -> Iterator[Sample]:
         yield from _elementwise(op, pair)
     yield from _elementwise("clip", [(0.2, 0.8), (-0.5, 0.0), (1.0, 1.5)])
     yield from _elementwise("clip", [(-0.8, -0.6), (-0.5, 0.0), (1.0, 1.5)])
+    yield from _elementwise("clamp", [(0.2, 0.8), (-0.5, 0.0), (1.0, 1.5)])
+    yield from _elementwise("clamp", [(-0.8, -0.6), (-0.5, 0.0), (1.0, 1.5)])
     yield from _elementwise("integer_pow", [(0.8, 1.6)], [{"n": n} for n in (-2, -1, 0, 1, 2, 3, 5)])
     for op, (domains, orders) in _OF_ORDER.items():
         yield from _elementwise(op, domains, [{"n": n} for n in orders])
@@ -229,6 +231,11 @@ def _reduction_samples() -> Iterator[Sample]:
                 name, (np.array([[1.0, 3.0, 3.0], [2.0, NAN, NAN]]),), {"axes": (1,), "ties": ties}, smooth=False
             )
     yield Sample("max", (np.array([[1.0, 3.0, 3.0], [2.0, NAN, -INF]]),), {"axes": (1,), "ties": "equal"}, smooth=False)
+    for name in ("nanmax", "nanmin"):
+        for ties in ("equal", "all", "first"):
+            yield from _many(name, [X234], {"axes": (0, 2), "ties": ties}, "f8 f4")
+            holes = np.array([[1.0, 3.0, NAN], [2.0, NAN, -INF], [NAN, NAN, NAN], [0.0, -0.0, 0.0]])
+            yield Sample(name, (holes,), {"axes": (1,), "ties": ties}, smooth=False)
     yield Sample("sum", (SPECIAL,), {"axes": (0,)}, smooth=False)
     yield from _many("prod", [zeros], {"axes": (1,)})
     yield from _many("prod", [zeros], {"axes": (0, 1)})

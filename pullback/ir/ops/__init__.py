@@ -6,6 +6,7 @@ from types import MappingProxyType
 from pullback.ir.opdef import OpDef
 from pullback.ir.ops.arithmetic import ARITHMETIC
 from pullback.ir.ops.control import CONTROL
+from pullback.ir.ops.extrema import EXTREMA
 from pullback.ir.ops.fourier import FOURIER
 from pullback.ir.ops.indexing import INDEXING
 from pullback.ir.ops.kernel import PLANNED_OPS
@@ -22,6 +23,7 @@ from pullback.ir.ops.views import VIEWS
 
 ALL_OPS: tuple[OpDef, ...] = (
     *ARITHMETIC,
+    *EXTREMA,
     *TRANSCENDENTAL,
     *SPECIAL,
     *LOGIC,

@@ -1,14 +1,24 @@
 """Arithmetic: add sub mul div and their kin, signs and rounding, minima and maxima, powers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pullback.errors import TypeRuleError
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Attrs, Op, Region
-from pullback.ir.opdef import Algebra, Array, Bilinear, Custom, Linear, OpDef, Partials, RunRegion, Scalar, Types
+from pullback.ir.opdef import (
+    Algebra,
+    Array,
+    Bilinear,
+    Custom,
+    Linear,
+    OpDef,
+    Partials,
+    RunRegion,
+    Scalar,
+    Types,
+)
 from pullback.ir.ops.common import (
     FLOAT,
     INEXACT,
@@ -210,57 +220,6 @@ TRUNC = elementwise(
 )
 
 
-def _pick(f: Emitter, chosen: Expr, x: Expr, y: Expr) -> Expr:
-    """1 where x was chosen, 0 where y was, half at a tie."""
-    return f.select(x.eq(y), f.full_like(x, 0.5), f.astype(chosen, x.dtype))
-
-
-def _chosen(f: Emitter, out: Expr, x: Expr) -> Expr:
-    return out.eq(x) | f.isnan(x)
-
-
-def _chosen_number(f: Emitter, out: Expr, x: Expr, y: Expr) -> Expr:
-    return out.eq(x) | (f.isnan(x) & f.isnan(y))
-
-
-def _extremum(name: str, function: Any, doc: str, nan_wins: bool) -> OpDef:
-    if nan_wins:
-        rule = masking(
-            lambda f, op, out, x, y: _pick(f, _chosen(f, out, x), x, y),
-            lambda f, op, out, x, y: _pick(f, _chosen(f, out, y), x, y),
-        )
-    else:
-        rule = masking(
-            lambda f, op, out, x, y: _pick(f, _chosen_number(f, out, x, y), x, y),
-            lambda f, op, out, x, y: _pick(f, _chosen_number(f, out, y, x), x, y),
-        )
-    facts = Algebra(commutative=True, associative=True, idempotent=True)
-    return elementwise(name, 2, "biuf", function, rule, doc, algebra=facts)
-
-
-MAXIMUM = _extremum("maximum", np.maximum, "The larger; NaN if either is. Derivative half each at a tie.", True)
-MINIMUM = _extremum("minimum", np.minimum, "The smaller; NaN if either is. Derivative half each at a tie.", True)
-FMAX = _extremum("fmax", np.fmax, "The larger, NaN ignored. Derivative half each at a tie.", False)
-FMIN = _extremum("fmin", np.fmin, "The smaller, NaN ignored. Derivative half each at a tie.", False)
-
-
-def _flag(f: Emitter, pred: Expr, like: Expr) -> Expr:
-    return f.astype(pred, like.dtype)
-
-
-CLIP = elementwise(
-    "clip",
-    3,
-    "iuf",
-    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
-    masking(
-        lambda f, op, out, x, lo, hi: _flag(f, ~((x < lo) | (x > hi)), x),
-        lambda f, op, out, x, lo, hi: _flag(f, (x < lo) & (lo <= hi), x),
-        lambda f, op, out, x, lo, hi: _flag(f, (x > hi) | ((x < lo) & (lo > hi)), x),
-    ),
-    "minimum(maximum(x, lo), hi). Derivative in x is 1 within the bounds and at them, 0 outside.",
-    numpy=(),
-)
 COPYSIGN = elementwise(
     "copysign",
     2,
@@ -400,11 +359,6 @@ ARITHMETIC = (
     CEIL,
     RINT,
     TRUNC,
-    MAXIMUM,
-    MINIMUM,
-    FMAX,
-    FMIN,
-    CLIP,
     COPYSIGN,
     NEXTAFTER,
     POW,

@@ -135,6 +135,8 @@ _REDUCERS: dict[str, Callable[..., Any]] = {
     "prod": np.multiply.reduce,
     "max": np.maximum.reduce,
     "min": np.minimum.reduce,
+    "nanmax": np.fmax.reduce,
+    "nanmin": np.fmin.reduce,
     "any": np.logical_or.reduce,
     "all": np.logical_and.reduce,
 }

@@ -23,8 +23,8 @@ from pullback.ir.opdef import (
     RunRegion,
     Types,
 )
-from pullback.ir.ops.common import KIND_WORDS, STEP, check_arity, check_axes, without, words
-from pullback.ir.types import I64, TensorType
+from pullback.ir.ops.common import KIND_WORDS, check_arity, check_axes, without, words
+from pullback.ir.types import TensorType
 
 TIES = ("equal", "all", "first")
 MaybeExprs = Sequence[Expr | None]
@@ -51,7 +51,7 @@ def _batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) ->
     return (f.op(op.name, args[0], **attrs),)
 
 
-def _reduction(
+def reduction(
     name: str,
     kinds: str,
     function: Callable[..., Any],
@@ -82,15 +82,15 @@ def _reduction(
     )
 
 
-def _expand(f: Emitter, op: Op, x: Expr) -> Expr:
+def expand(f: Emitter, op: Op, x: Expr) -> Expr:
     return f.expand(x, op.attrs["axes"], op.operands[0].type.shape)
 
 
-SUM = _reduction(
+SUM = reduction(
     "sum",
     "iufc",
     np.sum,
-    Linear(lambda f, op, ct: (_expand(f, op, ct),)),
+    Linear(lambda f, op, ct: (expand(f, op, ct),)),
     "Sum over `axes`, pairwise; 0 of no elements. Its transpose is `broadcast`.",
     numpy=("sum",),
 )
@@ -99,7 +99,7 @@ SUM = _reduction(
 # ------------------------------------------------------------------ prod: exact with zeros, no division
 
 
-def _flatten_axes(f: Emitter, op: Op, x: Expr) -> tuple[Expr, tuple[int, ...]]:
+def flatten_axes(f: Emitter, op: Op, x: Expr) -> tuple[Expr, tuple[int, ...]]:
     """`x` with the reduced axes last and merged into one; the permutation that brought them there."""
     axes = op.attrs["axes"]
     kept = tuple(k for k in range(x.ndim) if k not in axes)
@@ -111,7 +111,7 @@ def _flatten_axes(f: Emitter, op: Op, x: Expr) -> tuple[Expr, tuple[int, ...]]:
 
 def _others(f: Emitter, op: Op, x: Expr) -> Expr:
     """For each element the product of all other elements of its group: exclusive products from both sides."""
-    flat, perm = _flatten_axes(f, op, x)
+    flat, perm = flatten_axes(f, op, x)
     last = flat.ndim - 1
     others = _exclusive(f, flat, last, False) * _exclusive(f, flat, last, True)
     shape = tuple(x.shape[p] for p in perm)
@@ -134,7 +134,7 @@ def _exclusive(f: Emitter, x: Expr, axis: int, reverse: bool) -> Expr:
 
 def _prod_vjp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], cts: MaybeExprs) -> MaybeExprs:
     (x,), (ct,) = args, cts
-    return (None if ct is None else f.strong_mul(_expand(f, op, ct), _others(f, op, x)),)
+    return (None if ct is None else f.strong_mul(expand(f, op, ct), _others(f, op, x)),)
 
 
 def _prod_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], tans: MaybeExprs) -> MaybeExprs:
@@ -142,7 +142,7 @@ def _prod_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], ta
     return (None if tan is None else f.sum(f.strong_mul(tan, _others(f, op, x)), axes=op.attrs["axes"]),)
 
 
-PROD = _reduction(
+PROD = reduction(
     "prod",
     "iufc",
     np.prod,
@@ -153,95 +153,10 @@ PROD = _reduction(
 )
 
 
-# ------------------------------------------------------------------ max and min: who was the maximum
+# ------------------------------------------------------------------ truth
 
-
-def _weights(f: Emitter, op: Op, x: Expr, out: Expr) -> Expr:
-    """The share of each element in its group's extremum, by the `ties` rule; a NaN that won is its own tie."""
-    wide = _expand(f, op, out)
-    hit = x.eq(wide) | (f.isnan(x) & f.isnan(wide))
-    ties = op.attrs["ties"]
-    if ties == "first":
-        flat, perm = _flatten_axes(f, op, f.astype(hit, I64))
-        count = f.cumsum(flat, axis=flat.ndim - 1, reverse=False)
-        shape = tuple(x.shape[p] for p in perm)
-        number = f.permute(f.reshape_to(count, shape), tuple(int(k) for k in np.argsort(perm)))
-        hit = hit & number.eq(1)
-    mask = f.astype(hit, x.dtype)
-    if ties != "equal":
-        return mask
-    return mask / _expand(f, op, f.sum(mask, axes=op.attrs["axes"]))
-
-
-def _extremum_vjp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], cts: MaybeExprs) -> MaybeExprs:
-    """ct divided by the number of ties in the small space, then masked: one division per group, not per element."""
-    (x,), (out,), (ct,) = args, outs, cts
-    if ct is None:
-        return (None,)
-    if op.attrs["ties"] != "equal":
-        return (f.strong_mul(_weights(f, op, x, out), _expand(f, op, ct)),)
-    wide = _expand(f, op, out)
-    mask = f.astype(x.eq(wide) | (f.isnan(x) & f.isnan(wide)), x.dtype)
-    return (f.strong_mul(mask, _expand(f, op, ct / f.sum(mask, axes=op.attrs["axes"]))),)
-
-
-def _extremum_jvp(f: Emitter, op: Op, args: Sequence[Expr], outs: Sequence[Expr], tans: MaybeExprs) -> MaybeExprs:
-    (x,), (out,), (tan,) = args, outs, tans
-    return (None if tan is None else f.sum(f.strong_mul(_weights(f, op, x, out), tan), axes=op.attrs["axes"]),)
-
-
-def _extremum(name: str, function: Callable[..., Any], word: str) -> OpDef:
-    return _reduction(
-        name,
-        "biuf",
-        function,
-        Custom(_extremum_vjp, _extremum_jvp),
-        f"{word} over `axes`; NaN if any is. Ties share the derivative equally (`ties` equal), each gets all of it "
-        "(all), or the first does (first).",
-        ties=True,
-        needs_elements=True,
-    )
-
-
-MAX = _extremum("max", np.max, "Largest element")
-MIN = _extremum("min", np.min, "Smallest element")
-ANY = _reduction("any", "b", np.any, NotDifferentiable("bool"), "True where any element over `axes` is; False of none.")
-ALL = _reduction(
-    "all", "b", np.all, NotDifferentiable("bool"), "True where all elements over `axes` are; True of none."
-)
-
-
-# ------------------------------------------------------------------ argmax, argmin
-
-
-def _arg_extremum(name: str, function: Callable[..., Any], word: str) -> OpDef:
-    def infer(types: Types, attrs: Attrs, regions: tuple[Region, ...]) -> tuple[TensorType, ...]:
-        check_arity(name, types, 1)
-        (x,), axis = types, attrs["axis"]
-        check_axes(name, (axis,), x.ndim, types)
-        if x.dtype.kind == "c":
-            raise TypeRuleError(f"{name}: complex numbers have no order, got {x}")
-        if x.shape[axis] == 0:
-            raise ShapeError(f"{name} of no elements has no value: {x} over axis {axis}")
-        return (x.with_shape(without(x.shape, (axis,))).with_dtype(I64),)
-
-    return OpDef(
-        name=name,
-        arity=1,
-        attrs={"axis": "int"},
-        infer=infer,
-        evaluate=lambda op, args, run: (np.asarray(function(args[0], axis=op.attrs["axis"]), dtype=I64),),
-        numpy=(),
-        derivative=STEP,
-        batch=lambda f, op, args, batched: (f.op(name, args[0], axis=op.attrs["axis"] + 1),),
-        lower=Library(name),
-        algebra=PLAIN,
-        doc=f"Index of the first {word} element along `axis`; the first NaN wins. Derivative 0.",
-    )
-
-
-ARGMAX = _arg_extremum("argmax", np.argmax, "largest")
-ARGMIN = _arg_extremum("argmin", np.argmin, "smallest")
+ANY = reduction("any", "b", np.any, NotDifferentiable("bool"), "True where any element over `axes` is; False of none.")
+ALL = reduction("all", "b", np.all, NotDifferentiable("bool"), "True where all elements over `axes` are; True of none.")
 
 
 # ------------------------------------------------------------------ scans
@@ -426,4 +341,4 @@ _RUNNING = (
 CUMMAX = _scan("cummax", "iuf", np.maximum, Custom(_running_vjp, _running_jvp), _RUNNING.format("maximum"))
 CUMMIN = _scan("cummin", "iuf", np.minimum, Custom(_running_vjp, _running_jvp), _RUNNING.format("minimum"))
 
-REDUCTIONS = (SUM, PROD, MAX, MIN, ANY, ALL, ARGMAX, ARGMIN, CUMSUM, CUMPROD, CUMMAX, CUMMIN)
+REDUCTIONS = (SUM, PROD, ANY, ALL, CUMSUM, CUMPROD, CUMMAX, CUMMIN)

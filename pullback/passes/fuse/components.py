@@ -37,7 +37,10 @@ MANY = 64
 HEAVY = 0.3
 """Nanoseconds that a value must cost to be worth not computing again for each element of a short axis."""
 
-_COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "bitwise_or", "all": "bitwise_and"}
+_COMBINE = {
+    "sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "nanmax": "fmax", "nanmin": "fmin",
+    "any": "bitwise_or", "all": "bitwise_and",
+}  # fmt: skip
 
 F16 = np.dtype(np.float16)
 

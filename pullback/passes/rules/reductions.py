@@ -9,7 +9,8 @@ from pullback.ir.types import DType
 from pullback.passes.rules.broadcasts import broadcast_to
 from pullback.passes.rules.record import Rewriter, Rule, case, is_constant, made_by
 
-_ORDERLESS = ("max", "min", "any", "all")  # bit for bit the same in any order, and however often an element is met
+# the same in any order (but for the sign of a zero), and however often an element is met
+_ORDERLESS = ("max", "min", "nanmax", "nanmin", "any", "all")
 _ACCUMULATING = ("sum", "prod")
 _SCANS = ("cumsum", "cumprod", "cummax", "cummin")
 

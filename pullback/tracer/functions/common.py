@@ -127,10 +127,18 @@ def reduce(
     """A reduction op over `axes`, which stay with length 1 if `keepdims`."""
     axes = tuple(axes)
     shape = shape_of(content)
-    result = trace.apply(name, content, axes=axes, **attrs) if axes else content
+    result = trace.apply(name, content, axes=axes, **attrs) if axes else _of_itself(trace, name, content)
     if keepdims:
         result = reshape_content(trace, result, tuple([1 if k in axes else n for k, n in enumerate(shape)]))
     return result
+
+
+def _of_itself(trace: Trace, name: str, content: Content) -> Content:
+    """A reduction over no axes. NumPy's sums begin with 0.0, which shows in -0.0, its complex products with 1."""
+    kind = dtype_of(content).kind
+    if name == "sum" and kind in "fc":
+        return op(trace, "add", content, 0)
+    return op(trace, "mul", content, 1) if name == "prod" and kind == "c" else content
 
 
 def keep(trace: Trace, content: Content, shape: Shape, axes: Sequence[int]) -> Content:

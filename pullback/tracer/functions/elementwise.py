@@ -68,9 +68,15 @@ def _square(call: Call) -> Content:
 
 def _reciprocal(call: Call) -> Content:
     one, (x,) = call.number(1), call.wides()
+    zero = call.op("equal", x, call.number(0))
+    if call.dtype.kind == "c":  # NumPy's division knows of zero divisors, its reciprocal does not
+        return call.op("select", zero, call.number(complex(np.nan, np.nan)), call.op("div", one, x))
     if call.dtype.kind not in "iu":
         return call.op("div", one, x)
-    whole = call.op("select", call.op("equal", x, one), one, call.number(0))  # 1/x cut off: 0 but for 1 and -1
+    with np.errstate(all="ignore"):
+        of_zero = np.reciprocal(np.zeros((), call.dtype))
+    rest = call.op("select", zero, call.number(of_zero), call.number(0))
+    whole = call.op("select", call.op("equal", x, one), one, rest)  # 1/x cut off: 0 but for 1 and -1
     if call.dtype.kind == "u":
         return whole
     minus = call.number(-1)
@@ -203,8 +209,10 @@ def _decided(call: Call) -> Content:
 def _spacing(call: Call) -> Content:
     (x,) = call.wides()
     size = call.op("abs", x)
+    if call.dtype == np.float16:  # NumPy's goes upwards there, and has no sign
+        return call.op("sub", call.op("nextafter", x, call.number(np.inf)), x)
     gap = call.op("sub", call.op("nextafter", size, call.number(np.inf)), size)
-    return gap if call.dtype == np.float16 else call.op("copysign", gap, x)  # NumPy's float16 spacing has no sign
+    return call.op("select", call.op("equal", x, call.number(0)), gap, call.op("copysign", gap, x))
 
 
 def _comparison(name: str, strict: str | None = None) -> Rule:
@@ -242,15 +250,17 @@ def _compare_mixed(call: Call, name: str, x: Content, y: Content) -> Content:
 
 
 def _extremum(name: str, order: str) -> Rule:
-    """maximum and its kin; complex numbers are ordered lexicographically."""
+    """maximum and its kin; complex numbers are ordered lexicographically, of equal ones the first, half each."""
 
     def rule(call: Call) -> Content:
         x, y = call.wides()
-        if call.dtype.kind != "c":
-            return call.op(name, x, y)
+        if call.dtype.kind != "c":  # of equal zeros NumPy gives the second, but of float16 and from fmax the first
+            return call.op(name, y, x) if call.dtype == np.float16 and name[0] == "m" else call.op(name, x, y)
         first = _lexicographic(call, order + "_equal", order, x, y)
         nan = call.op("isnan", x if name in ("maximum", "minimum") else y)
-        return call.op("select", call.op("bitwise_or", first, nan), x, y)
+        chosen = call.op("select", call.op("bitwise_or", first, nan), x, y)
+        tied = call.op("complex", *[call.op("fmax", call.op(p, x), call.op(p, y)) for p in ("real", "imag")])
+        return call.op("select", call.op("equal", x, y), tied, chosen)
 
     return rule
 

@@ -1,11 +1,11 @@
 """Functions that work element by element without being ufuncs: where, clip, round, interp and their like."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.errors import UnsupportedError
 from pullback.ir.types import BOOL, DType
 from pullback.tracer.array import TracedArray, TracedValue
 from pullback.tracer.dispatch import Entry
@@ -39,11 +39,19 @@ def where(condition: Any, x: Any = NOVALUE, y: Any = NOVALUE, /) -> Any:
     trace = active()
     first, second = operand(trace, x), operand(trace, y)
     dtype = common_dtype((first.key, second.key))
-    return finish(_select(trace, content_of(trace, condition), *_converted(trace, (first, second), dtype)))
+    values = _converted(trace, (first, second), dtype, wraps=True)
+    return finish(_select(trace, content_of(trace, condition), *values))
 
 
-def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType) -> list[Content]:
-    return [np.asarray(o.number, dtype) if o.number is not None else cast(trace, o.content, dtype) for o in operands]
+def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType, wraps: bool = False) -> list[Content]:
+    """The contents in one dtype; with `wraps`, a Python integer beyond those of the dtype is cut off."""
+    made: list[Content] = []
+    for o in operands:
+        if o.number is None:
+            made.append(cast(trace, o.content, dtype))
+        else:
+            made.append(np.asarray(o.number).astype(dtype) if wraps else np.asarray(o.number, dtype))
+    return made
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
@@ -53,7 +61,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     trace = active()
     operands = [operand(trace, c) for c in (*choicelist, default)]
     dtype = common_dtype(tuple([o.key for o in operands]))
-    values = _converted(trace, operands, dtype)
+    values = _converted(trace, operands, dtype, wraps=True)
     result = values[-1]
     for condition, value in zip(reversed(condlist), reversed(values[:-1]), strict=True):
         pred = content_of(trace, condition)
@@ -139,34 +147,61 @@ def clip(
     max: Any = NOVALUE,
     **options: Any,
 ) -> Any:
-    low = min if a_min is NOVALUE else a_min
-    high = max if a_max is NOVALUE else a_max
     trace = active()
-    has_low, has_high = given(low), given(high)
-    operands = [operand(trace, x) for x in (a, *([low] if has_low else []), *([high] if has_high else []))]
-    if dtype_of(operands[0].content).kind == "c":
-        raise trace.error(UnsupportedError, "np.clip of complex numbers is not followed; clip their parts")
+    x = operand(trace, a)
+    dtype = dtype_of(x.content)
+    low = _bound(min if a_min is NOVALUE else a_min, dtype, low=True)
+    high = _bound(max if a_max is NOVALUE else a_max, dtype, low=False)
+    operands = [x, *[operand(trace, bound) for bound in (low, high) if bound is not None]]
     asked = options.get("dtype")
     dtype = np.dtype(asked) if asked is not None else common_dtype(tuple([o.key for o in operands]))
     values = _converted(trace, operands, dtype)
     shape = broadcast_shape(trace, "clip", [shape_of(v) for v in values])
-    x, *bounds = [broadcast(trace, v, shape) for v in values]
-    if has_low and has_high and dtype != BOOL:
-        result = trace.apply("clip", x, *bounds)
-    elif has_low or has_high:
-        result = (
-            trace.apply("maximum" if has_low else "minimum", x, bounds[0])
-            if dtype == BOOL
-            else _one_sided(trace, x, bounds[0], has_low)
-        )
+    wide, *bounds = [broadcast(trace, v, shape) for v in values]
+    if len(bounds) == 2:
+        single = all(v.size == 1 if isinstance(v, np.ndarray) else v.type.size == 1 for v in values[1:])
+        result = _clipped(trace, wide, bounds[0], bounds[1], single)
+    elif bounds:
+        result = _one_sided(trace, wide, bounds[0], low is not None)
     else:
-        result = x
+        result = wide
     return finish(result, out, "np.clip", options.get("casting", "same_kind"))
+
+
+def _bound(bound: Any, dtype: DType, low: bool) -> Any:
+    """The bound, or None where there is none, or where it is a Python integer beyond those of the dtype."""
+    if not given(bound):
+        return None
+    if type(bound) is int and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return None if (bound <= info.min if low else bound >= info.max) else bound
+    return bound
+
+
+def _clipped(trace: Trace, x: Content, low: Content, high: Content, single: bool) -> Content:
+    """single : whether the bounds are one number each; then NumPy gives x where it equals a bound, else the bound"""
+    kind = dtype_of(x).kind
+    if kind == "b":
+        return trace.apply("minimum", trace.apply("maximum", x, low), high)
+    if kind == "c":
+        return _better(trace, _better(trace, x, low, np.less), high, np.greater)
+    return trace.apply("clamp" if single and kind == "f" else "clip", x, low, high)
+
+
+def _better(trace: Trace, x: Content, bound: Content, beyond: np.ufunc) -> Content:
+    """`x`, or the bound where it is beyond that; NaN wins, that of x first."""
+    (outside,) = contents(beyond(finish(x), finish(bound)))[1]
+    nan = trace.apply("bitwise_and", op(trace, "invert", trace.apply("isnan", x)), trace.apply("isnan", bound))
+    return trace.apply("select", trace.apply("bitwise_or", outside, nan), bound, x)
 
 
 def _one_sided(trace: Trace, x: Content, bound: Content, low: bool) -> Content:
     """A missing bound is the infinity (or the last integer): the derivative at the other bound is 1, as for clip."""
     dtype = dtype_of(x)
+    if dtype.kind == "b":
+        return trace.apply("maximum" if low else "minimum", x, bound)
+    if dtype.kind == "c":
+        return _better(trace, x, bound, np.less if low else np.greater)
     if dtype.kind == "f":
         far: Any = np.inf if low else -np.inf
     else:
@@ -202,11 +237,16 @@ def contents_op(name: str, *xs: Any) -> Content:
 
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     x = array(a)
-    digits = int(decimals)
-    if x.dtype.kind in "biu" and digits >= 0:
+    digits = operator.index(decimals)
+    if x.dtype.kind == "b" and digits:
+        raise active().error(
+            TypeError, "np.round: booleans have no decimals: their product with 10.0 is no boolean; use astype"
+        )
+    if x.dtype.kind in "iu" and digits >= 0:
         result = x.copy() if isinstance(x, TracedArray) else x
     elif x.dtype.kind == "c":
-        result = round_(x.real, digits) + 1j * round_(x.imag, digits)
+        trace, parts = contents(round_(x.real, digits), round_(x.imag, digits))
+        result = finish(trace.apply("complex", *parts))
     elif digits == 0:
         result = np.rint(x)
     else:
@@ -237,6 +277,8 @@ def sinc(x: Any) -> Any:
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     a = array(x)
+    if a.dtype.kind == "c":
+        raise active().error(TypeError, "np.i0 is not supported for complex values")
     trace, (content,) = contents(a if a.dtype.kind == "f" else a.astype(np.float64))
     return finish(trace.apply("iv", content, n=0))
 
@@ -275,7 +317,11 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Piecewise linear; followed in x, xp and fp."""
-    at, knots, values = array(x), np.ravel(array(xp)), np.ravel(array(fp))
+    at, knots, values = array(x), array(xp), array(fp)
+    if at.dtype.kind == "c" or knots.dtype.kind == "c":
+        raise active().error(TypeError, "np.interp: cannot cast complex points to float64")
+    if knots.ndim != 1 or values.ndim != 1:
+        raise active().error(ValueError, "np.interp: the data points must have one axis: object too deep or too flat")
     if knots.size != values.size:
         raise ValueError(f"fp and xp are not of the same length: {values.size} and {knots.size}")
     if knots.size == 0:
@@ -292,7 +338,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         x0, x1, y0, y1 = knots[cell], knots[cell + 1], values[cell], values[cell + 1]
         slope = (y1 - y0) / (x1 - x0)
         # at the last knot from the other end, so that the value there is exact and the derivative the slope before it
-        inner = np.where(at == knots[-1], slope * (at - x1) + y1, slope * (at - x0) + y0)
+        near, far = slope * (at - x0) + y0, slope * (at - x1) + y1
+        inner = np.where(at == knots[-1], far, np.where(np.isnan(near), far, near))
+        known = (at == x0) | (y0 == y1)  # where an infinite slope would hide it
+        inner = np.where(np.isnan(inner) & known, y0, inner)
     low = values[0] if left is None else left
     high = values[-1] if right is None else right
     result = np.where(at < knots[0], low, np.where(at > knots[-1], high, inner))

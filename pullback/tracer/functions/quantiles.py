@@ -81,8 +81,8 @@ def _quantile(
     x = array(a)
     if x.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
-    if x.dtype.kind == "b":
-        x = x.astype(np.int64) if method in CONTINUOUS else x
+    if skip_nan and x.size == 0:
+        return np.nanmean(x, axis=axis, out=out, keepdims=keepdims)
     if method not in CONTINUOUS and method not in DISCRETE:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {[*CONTINUOUS, *DISCRETE]}")
     wanted = array(q)
@@ -124,10 +124,11 @@ def _at_quantiles(ordered: Any, q: Any, weak: bool, method: str, skip_nan: bool)
     last = np.maximum(n - 1, 0)
     previous = np.floor(virtual)
     low = _picked(ordered, np.clip(previous, 0, last), lead)
-    if method in DISCRETE:
+    if method in DISCRETE or (method == "linear" and q.dtype.kind in "biu"):
         return low
     high = _picked(ordered, np.clip(previous + 1, 0, last), lead)
-    gamma = _gamma(method, virtual, previous)
+    # beyond the ends NumPy counts from 0 and from -1, which shows in the sign of a zero
+    gamma = _gamma(method, virtual, np.where(virtual >= last, -1, np.where(virtual < 0, 0, previous)))
     if weak:
         trace, (content,) = contents(gamma)
         gamma = new_scalar(trace, content, float)
@@ -171,6 +172,7 @@ def _weighted(lines: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
         mass = np.where(np.isnan(ordered), 0.0, mass)
     total = np.cumsum(mass, axis=0)
     share = total / total[-1]
+    share = np.where(share == 0, -1.0, share)  # what weighs nothing is never chosen
     wide = np.reshape(q, q.shape + (1,) * lines.ndim)
     index = np.sum(share < wide, axis=q.ndim)
     index = np.minimum(index, lines.shape[0] - 1)
@@ -202,7 +204,7 @@ def _middle(skip_nan: bool) -> Callable[..., Any]:
     def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
         x = array(a)
         lines, axes = _lines_first(x, axis)
-        if skip_nan and x.dtype.kind == "f":
+        if skip_nan and x.dtype.kind in "fc":
             result = _nan_median(np.sort(lines, axis=0))
         else:
             result = _median(np.sort(lines, axis=0))
@@ -221,7 +223,7 @@ def _nan_median(ordered: Any) -> Any:
     count = n - np.sum(np.isnan(ordered), axis=0)
     places = (np.maximum(count - 1, 0) // 2, count // 2)
     low, high = [np.take_along_axis(ordered, np.expand_dims(place, 0), 0)[0] for place in places]
-    return np.where(count % 2 == 1, low, np.mean(np.stack([low, high]), axis=0))
+    return np.where(count % 2 == 1, np.mean(np.stack([low]), axis=0), np.mean(np.stack([low, high]), axis=0))
 
 
 def _median(ordered: Any) -> Any:
@@ -230,7 +232,7 @@ def _median(ordered: Any) -> Any:
         return np.mean(ordered, axis=0)
     low, high = ordered[(n - 1) // 2], ordered[n // 2]
     middle = np.mean(np.stack([low, high]), axis=0) if n % 2 == 0 else np.mean(np.stack([low]), axis=0)
-    if ordered.dtype.kind != "f":
+    if ordered.dtype.kind not in "fc":
         return middle
     return np.where(np.isnan(ordered[-1]), ordered[-1], middle)
 

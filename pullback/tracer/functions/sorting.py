@@ -16,40 +16,49 @@ from pullback.tracer.steps import reshape_content
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 
-def _check_kind(a: Any, order: Any, descending: Any) -> None:
+def _check_order(order: Any) -> None:
     if order is not None:
         raise active().error(UnsupportedError, "np.sort: order= is for structured arrays, which are not followed")
-    if descending:  # NumPy 2.5
-        raise active().error(UnsupportedError, "np.sort: descending=True is not followed; use np.flip(np.sort(x))")
 
 
-def _ordered(trace: Trace, x: Content, axis: int, *others: Content) -> tuple[Content, ...]:
-    """`x` sorted along `axis` and the others moved with it. Complex numbers sort by real, then by imaginary part."""
+def _ordered(trace: Trace, x: Content, axis: int, *others: Content, descending: bool = False) -> tuple[Content, ...]:
+    """`x` sorted along `axis` and the others moved with it. Complex numbers sort by real, then by imaginary part; those
+    with a NaN come last, the ones with a real number first."""
     if dtype_of(x).kind != "c":
-        return tuple(trace.apply_all("sort", (x, *others), {"axis": axis}))
+        keys = (_turned(trace, x),) if descending else ()
+        return tuple(trace.apply_all("sort", (*keys, x, *others), {"axis": axis})[len(keys) :])
     real, imag = trace.apply("real", x), trace.apply("imag", x)
-    _, by_imag = trace.apply_all("sort", (imag, iota(shape_of(x), axis)), {"axis": axis})
-    first: Any = np.take_along_axis(finish(real), finish(by_imag), axis)
-    _, place = trace.apply_all("sort", (contents(first)[1][0], by_imag), {"axis": axis})
+    beside = trace.apply("bitwise_or", trace.apply("isnan", real), trace.apply("isnan", imag))
+    rank = trace.apply("add", *[cast(trace, c, I64) for c in (beside, trace.apply("isnan", real))])
+    place: Content = np.array(iota(shape_of(x), axis))
+    parts = (_turned(trace, imag), _turned(trace, real)) if descending else (imag, real)
+    for key in (*parts, rank):  # stable: the last key decides first
+        moved: Any = np.take_along_axis(finish(key), finish(place), axis)
+        _, place = trace.apply_all("sort", (contents(moved)[1][0], place), {"axis": axis})
     return tuple([contents(np.take_along_axis(finish(c), finish(place), axis))[1][0] for c in (x, *others)])
+
+
+def _turned(trace: Trace, x: Content) -> Content:
+    """A key that sorts the other way round; NaN stays last, and equal ones keep their order."""
+    return trace.apply("neg" if dtype_of(x).kind == "f" else "invert", x)
 
 
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
 ) -> Any:
-    _check_kind(a, order, descending)
+    _check_order(order)
     x, trace = array(a), active()
     if axis is None:
         x, axis = np.ravel(x), -1
     number = axis_number(trace, axis, x.ndim)
-    return new_array(trace, _ordered(trace, content_of(trace, x), number)[0])
+    return new_array(trace, _ordered(trace, content_of(trace, x), number, descending=descending is True)[0])
 
 
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
 ) -> Any:
     """Stable, whatever `kind` says: NumPy leaves the order of ties open."""
-    _check_kind(a, order, descending)
+    _check_order(order)
     x, trace = array(a), active()
     if axis is None:
         x, axis = np.ravel(x), -1
@@ -57,7 +66,7 @@ def argsort(
         return new_array(trace, np.zeros(1, np.int64))
     number = axis_number(trace, axis, x.ndim)
     content = content_of(trace, x)
-    return new_array(trace, _ordered(trace, content, number, iota(x.shape, number))[1])
+    return new_array(trace, _ordered(trace, content, number, iota(x.shape, number), descending=descending is True)[1])
 
 
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
@@ -75,7 +84,7 @@ def _check_kth(a: Any, kth: Any, axis: Any) -> None:
     x, trace = array(a), active()
     n = x.size if axis is None else x.shape[axis_number(trace, axis, x.ndim)]
     for k in np.atleast_1d(static_array(trace, kth, "np.partition: kth")).tolist():
-        if not -n <= operator.index(k) < n:
+        if x.size and not -n <= operator.index(k) < n:
             raise trace.error(ValueError, f"kth(={k}) out of bounds ({n})")
 
 
@@ -93,8 +102,9 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
 
 def sort_complex(a: Any) -> Any:
     x = array(a)
-    wide = np.complex64 if x.dtype.kind in "biu" and x.dtype.itemsize <= 2 else np.result_type(x.dtype, np.complex64)
-    return sort(x).astype(wide)
+    if x.dtype.kind == "c":
+        return sort(x)
+    return sort(x).astype(np.complex64 if x.dtype.kind in "iu" and x.dtype.itemsize <= 2 else np.complex128)
 
 
 # ------------------------------------------------------------------ searching
@@ -148,6 +158,8 @@ def _is_before(trace: Trace, knot: Content, at: Content, right: bool) -> Content
 
 def _sorts_before(trace: Trace, x: Content, y: Content) -> Content:
     """x < y in sorting order, NaN last."""
+    if dtype_of(x).kind == "c":
+        return _complex_before(trace, x, y)
     before = trace.apply("less", x, y)
     if dtype_of(x).kind != "f":
         return before
@@ -155,11 +167,32 @@ def _sorts_before(trace: Trace, x: Content, y: Content) -> Content:
     return trace.apply("bitwise_or", before, nan)
 
 
+def _complex_before(trace: Trace, x: Content, y: Content) -> Content:
+    """By whether a part is NaN, then by real and imaginary part: the order in which complex numbers are sorted."""
+    before: Content | None = None
+    for part in ("imag", "real"):
+        u, v = trace.apply(part, x), trace.apply(part, y)
+        first = _sorts_before(trace, u, v)
+        if before is not None:
+            same = op(trace, "invert", trace.apply("bitwise_or", first, _sorts_before(trace, v, u)))
+            before = trace.apply("bitwise_or", first, trace.apply("bitwise_and", same, before))
+        else:
+            before = first
+    assert before is not None
+    nan_x, nan_y = trace.apply("isnan", x), trace.apply("isnan", y)
+    apart = trace.apply("not_equal", nan_x, nan_y)
+    return trace.apply("select", apart, nan_y, before)
+
+
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    edges = array(bins)
-    if edges.size > 1 and bool(edges[0] > edges[-1]):
-        return edges.size - searchsorted(edges[::-1], x, "left" if not right else "right")
-    return searchsorted(edges, x, "left" if right else "right")
+    edges, side = array(bins), "left" if right else "right"
+    if np.iscomplexobj(x) or edges.dtype.kind == "c":
+        raise active().error(TypeError, "np.digitize: x and bins may not be complex")
+    if edges.size < 2 or bool(np.all(edges[1:] >= edges[:-1])):
+        return searchsorted(edges, x, side)
+    if not bool(np.all(edges[1:] <= edges[:-1])):
+        raise active().error(ValueError, "np.digitize: bins must be monotonically increasing or decreasing")
+    return edges.size - searchsorted(edges[::-1], x, side)
 
 
 # ------------------------------------------------------------------ sets: values only

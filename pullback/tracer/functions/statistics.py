@@ -5,36 +5,51 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import UnsupportedError
-from pullback.ir.types import BOOL, F64, I64, DType, complex_dtype
+from pullback.ir.types import BOOL, F32, F64, DType, real_dtype
+from pullback.tracer.array import TracedArray
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import inexact_dtype
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
     axis_numbers,
+    const,
     contents,
     finish,
     given,
+    is_fixed,
     masked,
     op,
     reduce,
     safe_sqrt,
     size_over,
 )
-from pullback.tracer.functions.reductions import cumprod, cumsum, max_, min_, place_of, prod, sum_
+from pullback.tracer.functions.extrema import reduced_axes
+from pullback.tracer.functions.reductions import cumprod, cumsum, prod, sum_
 from pullback.tracer.operands import broadcast, cast, content_of
-from pullback.tracer.trace import Content, Trace, dtype_of, shape_of
+from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 
 def _keep(keepdims: Any) -> bool:
     return bool(keepdims) if keepdims is not NOVALUE else False
 
 
-def _working(dtype: DType, asked: Any) -> tuple[DType, DType]:
+def _working(dtype: DType, asked: Any, out: Any) -> tuple[DType, DType]:
     """In what a mean is computed, and what it is returned in: float16 sums in float32."""
-    result = inexact_dtype(dtype) if asked is None else np.dtype(asked)
-    return (np.dtype(np.float32) if result == np.float16 and asked is None else result), result
+    if asked is not None:
+        return np.dtype(asked), np.dtype(asked)
+    result = inexact_dtype(dtype)
+    if result == np.float16:
+        return F32, _result_dtype(out, result)
+    result = result if dtype.kind in "biu" else _result_dtype(out, result)
+    return result, result
+
+
+def _result_dtype(out: Any, otherwise: DType) -> DType:
+    """NumPy adds up in the dtype of `out`, where none is asked for."""
+    target = out[0] if isinstance(out, tuple) else out
+    found: DType = target.dtype if isinstance(target, TracedArray) else otherwise
+    return found
 
 
 def _count(trace: Trace, x: Content, axes: tuple[int, ...], where: Any, dtype: DType, keepdims: bool) -> Content:
@@ -51,16 +66,36 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOVALUE, *, where: Any = NOVALUE
 ) -> Any:
     trace, (x,) = contents(a)
-    working, result = _working(dtype_of(x), dtype)
-    axes = axis_numbers(trace, axis, len(shape_of(x)))
-    total = _mean(trace, cast(trace, x, working), axes, where, _keep(keepdims))
-    return finish(cast(trace, total, result), out, "np.mean", "unsafe")
+    working, result = _working(dtype_of(x), dtype, out)
+    value = _mean(trace, x, _axes(trace, x, axis, where), where, _keep(keepdims), working, _result_dtype(out, working))
+    return finish(cast(trace, value, result), out, "np.mean", "unsafe")
 
 
-def _mean(trace: Trace, x: Content, axes: tuple[int, ...], where: Any, keepdims: bool) -> Content:
-    count = _count(trace, x, axes, where, dtype_of(x), keepdims)
-    total = reduce(trace, "sum", masked(trace, x, where, 0), axes, keepdims)
-    return trace.apply("div", total, count)
+def _axes(trace: Trace, x: Content, axis: Any, where: Any) -> tuple[int, ...]:
+    """NumPy counts by axis, but with a mask it adds up, which lets axis 0 pass for an array without axes."""
+    check = reduced_axes if given(where) and where is not True else axis_numbers
+    return check(trace, axis, len(shape_of(x)))
+
+
+def _mean(
+    trace: Trace,
+    x: Content,
+    axes: tuple[int, ...],
+    where: Any,
+    keepdims: bool,
+    working: DType,
+    result: DType | None = None,
+) -> Content:
+    """Summed in the dtype `working`; divided, as numbers, in the dtype of the result."""
+    total = reduce(trace, "sum", masked(trace, cast(trace, x, working), where, 0), axes, keepdims)
+    wanted = result or working
+    number = _divisible(wanted)
+    count = _count(trace, x, axes, where, number, keepdims)
+    return cast(trace, trace.apply("div", cast(trace, cast(trace, total, wanted), number), count), wanted)
+
+
+def _divisible(dtype: DType) -> DType:
+    return dtype if dtype.kind in "fc" else F64
 
 
 def _spread(root: bool) -> Callable[..., Any]:
@@ -77,36 +112,56 @@ def _spread(root: bool) -> Callable[..., Any]:
         correction: Any = NOVALUE,
     ) -> Any:
         trace, (x,) = contents(a)
-        working, result = _working(dtype_of(x), dtype)
-        axes = axis_numbers(trace, axis, len(shape_of(x)))
+        working, result = _working(dtype_of(x), dtype, None)
+        axes = _axes(trace, x, axis, where)
         lost = ddof if correction is NOVALUE else correction
-        if dtype_of(x).kind == "c" and working.kind == "f":  # a real dtype= is that of the sums, not of the distances
-            mean = mean if given(mean) else finish(_mean(trace, cast(trace, x, working), axes, where, True))
-            working = complex_dtype(working)
-        value = _variance(trace, cast(trace, x, working), axes, lost, _keep(keepdims), where, mean)
-        value = safe_sqrt(trace, value) if root else value
-        wanted = np.dtype(result.char.lower()) if result.kind == "c" else result
+        centre = content_of(trace, mean) if given(mean) else _mean(trace, x, axes, where, True, working)
+        squares = _squared_distances(trace, x, centre)
+        last = np.dtype(dtype) if dtype is not None else _real(working)
+        if dtype is None and dtype_of(x) != np.float16:
+            last = _result_dtype(out, last)
+        total = reduce(trace, "sum", masked(trace, cast(trace, squares, last), where, 0), axes, _keep(keepdims))
+        total = cast(trace, total, _result_dtype(out, last))
+        value = _per_degree(trace, x, total, axes, where, lost, _keep(keepdims))
+        value = _root(trace, value) if root else value
+        wanted = result if dtype is not None else _result_dtype(out, _real(result))
         return finish(cast(trace, value, wanted), out, "np.std" if root else "np.var", "unsafe")
 
     return spread
 
 
-def _variance(
-    trace: Trace, x: Content, axes: tuple[int, ...], ddof: Any, keepdims: bool, where: Any, mean: Any
+def _real(dtype: DType) -> DType:
+    return real_dtype(dtype) if dtype.kind == "c" else dtype
+
+
+def _root(trace: Trace, x: Content) -> Content:
+    return cast(trace, safe_sqrt(trace, cast(trace, x, _divisible(dtype_of(x)))), dtype_of(x))
+
+
+def _squared_distances(trace: Trace, x: Content, centre: Content, back: bool = False) -> Content:
+    """|x - centre|**2, in the dtype that the two have together, or with `back` that of x; squares of real numbers stay
+    complex if that is."""
+    dtype = np.result_type(dtype_of(x), dtype_of(centre))
+    wide = broadcast(trace, cast(trace, centre, dtype), shape_of(x))
+    away = trace.apply("sub", cast(trace, x, dtype), wide)
+    if back:
+        dtype = dtype_of(x)
+        away = cast(trace, away, dtype)
+    if dtype.kind != "c" or dtype_of(x).kind in "iuf":
+        return trace.apply("integer_pow", away, n=2)
+    parts = [trace.apply("integer_pow", trace.apply(name, away), n=2) for name in ("real", "imag")]
+    return trace.apply("add", *parts)
+
+
+def _per_degree(
+    trace: Trace, x: Content, total: Content, axes: tuple[int, ...], where: Any, lost: Any, keepdims: bool
 ) -> Content:
-    """The mean of squared distances from the mean; `ddof` fewer in the divisor, which is not below 0."""
-    centre = content_of(trace, mean) if given(mean) else _mean(trace, x, axes, where, True)
-    away = trace.apply("sub", x, broadcast(trace, cast(trace, centre, dtype_of(x)), shape_of(x)))
-    if dtype_of(x).kind == "c":
-        parts = [trace.apply("integer_pow", trace.apply(name, away), n=2) for name in ("real", "imag")]
-        squares = trace.apply("add", *parts)
-    else:
-        squares = trace.apply("integer_pow", away, n=2)
-    total = reduce(trace, "sum", masked(trace, squares, where, 0), axes, keepdims)
-    count = _count(trace, x, axes, where, dtype_of(squares), keepdims)
-    lost = cast(trace, content_of(trace, ddof), dtype_of(squares))
-    divisor = trace.apply("sub", count, broadcast(trace, lost, shape_of(count)))
-    return trace.apply("div", total, op(trace, "maximum", divisor, 0))
+    """`total` divided by the number of elements less `lost`, which is not below 0."""
+    real = _divisible(dtype_of(total))
+    count = _count(trace, x, axes, where, _real(real), keepdims)
+    fewer = broadcast(trace, cast(trace, content_of(trace, lost), _real(real)), shape_of(count))
+    divisor = op(trace, "maximum", trace.apply("sub", count, fewer), 0)
+    return cast(trace, trace.apply("div", cast(trace, total, real), cast(trace, divisor, real)), dtype_of(total))
 
 
 var = _spread(False)
@@ -118,11 +173,13 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     keeps = _keep(keepdims)
     if weights is None:
         result = mean(x, axis, keepdims=keeps)
-        scale = result * 0 + x.size / max(result.size, 1)
+        scale: Any = const(np.full(result.shape, x.size / result.size, result.dtype))  # divided as in NumPy
     else:
         w = _weights(x, array(weights), axis)
         dtype = np.result_type(x.dtype, w.dtype, F64) if x.dtype.kind in "biu" else np.result_type(x.dtype, w.dtype)
         scale = np.sum(w, axis=axis, dtype=dtype, keepdims=keeps)
+        if is_fixed(scale) and bool(np.any(scale == 0)):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         result = np.sum(np.multiply(x, w, dtype=dtype), axis=axis, keepdims=keeps) / scale
     return (result, np.copy(np.broadcast_to(scale, result.shape))) if returned else result
 
@@ -183,28 +240,20 @@ def _nan_running(function: Callable[..., Any], neutral: int) -> Callable[..., An
     return lambda a, axis=None, dtype=None, out=None: function(_without_nan(a, neutral)[0], axis, dtype, out)
 
 
-def _nan_extremum(function: Callable[..., Any], far: float) -> Callable[..., Any]:
-    def extremum(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOVALUE, initial: Any = NOVALUE, where: Any = NOVALUE
-    ) -> Any:
-        filled, present = _without_nan(a, far)
-        result = function(filled, axis, None, keepdims, initial, where)
-        if present is not None:
-            any_left = np.any(_both(where, present), axis=axis, keepdims=_keep(keepdims))
-            result = np.where(any_left, result, np.nan) if not given(initial) else result
-        return result if out is None else finish(contents(result)[1][0], out, "np.nanmax")
-
-    return extremum
-
-
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOVALUE, *, where: Any = NOVALUE
 ) -> Any:
     filled, present = _without_nan(a, 0)
+    _check_inexact(present, dtype)
     return mean(filled, axis, dtype, out, keepdims, where=_both(where, present))
 
 
-def _nan_spread(function: Callable[..., Any]) -> Callable[..., Any]:
+def _check_inexact(present: Any, dtype: Any) -> None:
+    if present is not None and dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise active().error(TypeError, "If a is inexact, then dtype must be inexact")
+
+
+def _nan_spread(plain: Callable[..., Any], root: bool) -> Callable[..., Any]:
     def spread(
         a: Any,
         axis: Any = None,
@@ -218,26 +267,25 @@ def _nan_spread(function: Callable[..., Any]) -> Callable[..., Any]:
         correction: Any = NOVALUE,
     ) -> Any:
         filled, present = _without_nan(a, 0)
-        mask = _both(where, present)
         lost = ddof if correction is NOVALUE else correction
-        result = function(filled, axis, dtype, None, lost, keepdims, where=mask, mean=mean)
-        if mask is not NOVALUE:  # too few elements: NaN
-            enough = np.sum(mask, axis=axis, keepdims=_keep(keepdims)) > lost
-            result = np.where(enough, result, np.nan)
-        return result if out is None else finish(contents(result)[1][0], out, "np.nanvar")
+        if present is None:
+            return plain(filled, axis, dtype, out, lost, keepdims, where=where, mean=mean)
+        _check_inexact(present, dtype)
+        trace, (x,) = contents(filled)
+        mask = _both(where, present)
+        axes = reduced_axes(trace, axis, len(shape_of(x)))
+        working = dtype_of(x) if dtype is None else np.dtype(dtype)
+        centre = content_of(trace, mean) if given(mean) else _mean(trace, x, axes, mask, True, working)
+        squares = _squared_distances(trace, x, centre, back=True)
+        last = _real(dtype_of(x)) if dtype is None else working
+        total = reduce(trace, "sum", masked(trace, cast(trace, squares, last), mask, 0), axes, _keep(keepdims))
+        value = _per_degree(trace, x, total, axes, mask, lost, _keep(keepdims))
+        value = _root(trace, value) if root else value
+        enough = np.sum(mask, axis=axes, keepdims=_keep(keepdims)) > lost  # with too few elements it is NaN
+        result = np.where(enough, finish(value), np.nan).astype(dtype_of(value), copy=False)
+        return result if out is None else finish(contents(result)[1][0], out, "np.nanvar", "unsafe")
 
     return spread
-
-
-def _nan_place(name: str, far: float) -> Callable[..., Any]:
-    def place(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOVALUE) -> Any:
-        filled, present = _without_nan(a, far)
-        trace, (x,) = contents(filled)
-        if present is not None:
-            trace.check(contents(np.all(np.any(present, axis=axis)))[1][0], "All-NaN slice encountered")
-        return finish(place_of(trace, name, x, axis, _keep(keepdims)), out, f"np.nan{name}")
-
-    return place
 
 
 # ------------------------------------------------------------------ together
@@ -255,6 +303,8 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     x = _variables(m, y, rowvar, dtype)
+    if x.shape[0] == 0:
+        return const(np.zeros((0, 0)))
     freedom = ddof if ddof is not None else (0 if bias else 1)
     weights: Any = None
     if fweights is not None:
@@ -281,16 +331,19 @@ def cov(
 
 
 def _variables(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
-    """One variable a row."""
+    """One variable a row; without a first one there are none."""
     rows = []
-    for given_ in (m, y):
+    for number, given_ in enumerate((m, y)):
         if given_ is None:
             continue
         x = array(given_)
         if x.ndim > 2:
             raise ValueError("m has more than 2 dimensions")
         wide = x if x.ndim == 2 else np.reshape(x, (1, -1))
-        rows.append(wide.T if not rowvar and x.ndim == 2 and wide.shape[0] != 1 else wide)
+        turned = not rowvar and (wide.shape[0] != 1 if number else x.ndim == 2)
+        rows.append(wide.T if turned else wide)
+        if number == 0 and rows[0].shape[0] == 0:
+            return rows[0]
     kind = np.result_type(*[r.dtype for r in rows], np.float64) if dtype is None else np.dtype(dtype)
     return np.concatenate([r.astype(kind) for r in rows], axis=0)
 
@@ -306,81 +359,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     return np.clip(c, -1, 1)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """Followed in the weights; the edges must not depend on the arguments, except by their range."""
-    x = np.ravel(array(a))
-    edges = histogram_bin_edges(x, bins, range)
-    count = edges.size - 1
-    place = np.searchsorted(edges, x, side="right") - 1
-    place = np.where(x == edges[-1], count - 1, place)
-    inside = (x >= edges[0]) & (x <= edges[-1])
-    w: Any = np.ones_like(place) if weights is None else np.ravel(array(weights))
-    bars = np.zeros_like(w, shape=(count,))
-    np.add.at(bars, np.clip(place, 0, count - 1), np.where(inside, w, np.zeros_like(w)))
-    if density:
-        bars = bars / np.diff(edges) / np.sum(bars)
-    return bars, edges
-
-
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """Several variables; followed in the weights."""
-    columns = [array(c) for c in sample] if isinstance(sample, tuple | list) else list(array(sample).T)
-    counts = list(bins) if isinstance(bins, tuple | list) else [bins] * len(columns)
-    spans = [None] * len(columns) if range is None else list(range)
-    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, counts, spans, strict=True)]
-    shape = tuple([e.size - 1 for e in edges])
-    place: Any = 0
-    inside: Any = True
-    for c, e, n in zip(columns, edges, shape, strict=True):
-        number = np.searchsorted(e, c, side="right") - 1
-        number = np.where(c == e[-1], n - 1, number)
-        place = place * n + np.clip(number, 0, n - 1)
-        inside = inside & ((c >= e[0]) & (c <= e[-1]))
-    w: Any = np.ones_like(columns[0], dtype=F64) if weights is None else array(weights).astype(F64)
-    bars = np.zeros_like(w, shape=(size_over(shape, tuple(np.arange(len(shape)).tolist())),))
-    np.add.at(bars, place, np.where(inside, w, 0.0))
-    bars = np.reshape(bars, shape)
-    if density:
-        for k, e in enumerate(edges):
-            bars = bars / np.reshape(np.diff(e), tuple([-1 if j == k else 1 for j, _ in enumerate(shape)]))
-        bars = bars / np.sum(np.where(inside, w, 0.0))
-    return bars, edges
-
-
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    pair = bins if isinstance(bins, tuple | list) and len(bins) == 2 else [bins, bins]
-    bars, edges = histogramdd([x, y], pair, range, density, weights)
-    return bars, edges[0], edges[1]
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    x = np.ravel(array(a))
-    if isinstance(bins, str):
-        trace = contents(x)[0]
-        raise trace.error(
-            UnsupportedError, f"np.histogram: bins={bins!r} chooses their number from the data; give a number or edges"
-        )
-    if np.ndim(bins):
-        return array(bins)
-    low, high = (np.min(x), np.max(x)) if range is None else range
-    if range is None and bool(low == high):
-        low, high = low - 0.5, high + 0.5
-    wanted = np.result_type(low, high, x)
-    dtype = np.result_type(wanted, float) if wanted.kind in "biu" else wanted
-    return np.linspace(array(low), array(high), int(bins) + 1, dtype=dtype)
-
-
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    """The number of bins is decided by the largest entry."""
-    index = array(x)
-    longest = int(np.max(index)) + 1 if index.size else 0
-    count = max(longest, int(minlength))
-    w = np.ones_like(index, dtype=I64) if weights is None else array(weights).astype(F64)
-    bars = np.zeros_like(w, shape=(count,))
-    np.add.at(bars, index, w)
-    return bars
-
-
 FUNCTIONS: dict[Any, Entry] = {
     np.mean: Entry(mean),
     np.var: Entry(var),
@@ -390,18 +368,9 @@ FUNCTIONS: dict[Any, Entry] = {
     np.nanprod: Entry(_nan_total(prod, 1)),
     np.nancumsum: Entry(_nan_running(cumsum, 0)),
     np.nancumprod: Entry(_nan_running(cumprod, 1)),
-    np.nanmax: Entry(_nan_extremum(max_, -np.inf)),
-    np.nanmin: Entry(_nan_extremum(min_, np.inf)),
     np.nanmean: Entry(nanmean),
-    np.nanvar: Entry(_nan_spread(var)),
-    np.nanstd: Entry(_nan_spread(std)),
-    np.nanargmax: Entry(_nan_place("argmax", -np.inf)),
-    np.nanargmin: Entry(_nan_place("argmin", np.inf)),
+    np.nanvar: Entry(_nan_spread(var, False)),
+    np.nanstd: Entry(_nan_spread(std, True)),
     np.cov: Entry(cov),
     np.corrcoef: Entry(corrcoef),
-    np.histogram: Entry(histogram),
-    np.histogram_bin_edges: Entry(histogram_bin_edges),
-    np.histogram2d: Entry(histogram2d),
-    np.histogramdd: Entry(histogramdd),
-    np.bincount: Entry(bincount),
 }

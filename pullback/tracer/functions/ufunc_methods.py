@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError, UnsupportedError
+from pullback.errors import ShapeError, TypeRuleError, UnsupportedError
 from pullback.tracer.array import TracedArray
 from pullback.tracer.functions.common import (
     NOVALUE,
     array,
     axis_number,
     axis_numbers,
+    const,
     contents,
     finish,
     given,
@@ -27,6 +28,8 @@ REDUCTIONS: Mapping[Any, Any] = {
     np.multiply: np.prod,
     np.maximum: np.max,
     np.minimum: np.min,
+    np.fmax: np.nanmax,
+    np.fmin: np.nanmin,
     np.logical_and: np.all,
     np.logical_or: np.any,
 }
@@ -54,12 +57,10 @@ def reduce(
         if ufunc in (np.add, np.multiply) and dtype is not None:
             options["dtype"] = dtype
         result = REDUCTIONS[ufunc](x, **options)
-    elif ufunc in (np.fmax, np.fmin) and where is True and not given(initial) and x.dtype.kind == "f":
-        result = (np.nanmax if ufunc is np.fmax else np.nanmin)(x, axis=axes, keepdims=keepdims)
     elif ufunc is np.logaddexp and where is True and not given(initial):
         result = _logsumexp(x if dtype is None else x.astype(dtype), axes, keepdims)
     else:
-        result = _folded(ufunc, x if dtype is None else x.astype(dtype), axes, keepdims, initial, where)
+        result = _folded(ufunc, *_prepared(ufunc, x, dtype), axes, keepdims, initial, where)
     return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.reduce", "unsafe")
 
 
@@ -78,27 +79,41 @@ def _logsumexp(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return result if keepdims else np.squeeze(result, axis=axes)
 
 
-def _folded(ufunc: np.ufunc, x: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, where: Any) -> Any:
-    """From left to right, one call for each element of the reduced axes."""
+def _prepared(ufunc: np.ufunc, x: Any, dtype: Any) -> tuple[Any, Any]:
+    """`x` in the dtype in which NumPy's loop takes its elements, and the dtype of the running result."""
+    x = x if dtype is None else x.astype(dtype)
+    try:
+        running, element, _ = ufunc.resolve_dtypes((None, x.dtype, None), reduction=True)
+    except TypeError as error:
+        raise active().error(TypeRuleError, f"np.{ufunc.__name__}.reduce: {error}") from None
+    return x.astype(element, copy=False), running
+
+
+def _folded(
+    ufunc: np.ufunc, x: Any, running: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """From left to right, one call for each element of the reduced axes; from the identity on, where there is one."""
     if where is not True:
         raise active().error(
             UnsupportedError, f"np.{ufunc.__name__}.reduce: where= is not followed; use np.where before it"
         )
     kept = [k for k in range(x.ndim) if k not in axes]
-    lines = np.reshape(np.transpose(x, (*axes, *kept)), (-1, *[x.shape[k] for k in kept]))
+    shape = tuple([x.shape[k] for k in kept])
+    lines = np.reshape(np.transpose(x, (*axes, *kept)), (size_over(x.shape, axes), *shape))
     count = lines.shape[0]
-    total: Any = initial if given(initial) else None
-    if total is None and count == 0:
-        if ufunc.identity is None:
-            raise active().error(
-                ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
-            )
-        total = np.zeros_like(lines, shape=lines.shape[1:]) + ufunc.identity
+    start = initial if given(initial) else ufunc.identity
+    if start is None and count == 0:
+        raise active().error(
+            ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+        )
+    total: Any = None if start is None else np.broadcast_to(_in_dtype(start, running), shape)
     for k in range(count):
-        total = lines[k] if total is None else ufunc(total, lines[k])
-    if keepdims:
-        return np.reshape(total, tuple([1 if k in axes else n for k, n in enumerate(x.shape)]))
-    return total
+        total = lines[k].astype(running, copy=False) if total is None else ufunc(total, lines[k])
+    return np.reshape(total, tuple([1 if k in axes else n for k, n in enumerate(x.shape)])) if keepdims else total
+
+
+def _in_dtype(number: Any, dtype: Any) -> Any:
+    return const(np.array(number).astype(dtype)) if type(number) in (bool, int, float) else array(number).astype(dtype)
 
 
 def accumulate(ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -112,11 +127,12 @@ def accumulate(ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, o
         name = "cummax" if ufunc is np.maximum else "cummin"
         result = finish(trace.apply(name, content, axis=number, reverse=False))
     else:
-        lines = np.moveaxis(x if dtype is None else x.astype(dtype), number, 0)
-        rows = [lines[0]] if lines.shape[0] else []
+        x, running = _prepared(ufunc, x, dtype)
+        lines = np.moveaxis(x, number, 0)
+        rows = [lines[0].astype(running, copy=False)] if lines.shape[0] else []
         for k in range(1, lines.shape[0]):
             rows.append(ufunc(rows[-1], lines[k]))
-        result = np.moveaxis(np.stack(rows), 0, number) if rows else x.copy()
+        result = np.moveaxis(np.stack(rows), 0, number) if rows else x.astype(running)
     return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.accumulate")
 
 
@@ -131,8 +147,10 @@ def reduceat(ufunc: np.ufunc, array_: Any, indices: Any, axis: Any = 0, dtype: A
     for start, stop in zip(marks, [*marks[1:], n], strict=True):
         if not 0 <= start < n:
             raise trace.error(IndexError, f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})")
-        piece = x[(*lead, slice(start, max(stop, start + 1)))]
-        rows.append(reduce(ufunc, piece, number, dtype))
+        if stop <= start + 1:  # one element, which no identity is joined to
+            rows.append(_prepared(ufunc, x[(*lead, start)], dtype)[0])
+        else:
+            rows.append(reduce(ufunc, x[(*lead, slice(start, stop))], number, dtype))
     result = np.stack(rows, axis=number)
     return result if out is None else finish(contents(result)[1][0], out, f"np.{ufunc.__name__}.reduceat")
 
