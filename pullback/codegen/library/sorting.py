@@ -1,15 +1,19 @@
-"""sort: a stable merge sort of lines, with other arrays carried along.
+"""sort: a stable sort of lines, with other arrays carried along.
 
-A line is copied to scratch memory as keys and, where other arrays follow, their numbers; runs are sorted by insertion
-and merged upward, from one half of the scratch memory to the other and back.
+Long lines of real numbers are sorted by digits (`digits`). Others are merged: a line is copied to scratch memory as
+keys and, where other arrays follow, their numbers; runs are sorted by insertion and merged upward, from one half of the
+scratch memory to the other and back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pullback.codegen import memory
 from pullback.codegen.lane import Lane
+from pullback.codegen.library.batches import Work, site_of
+from pullback.codegen.library.digits import DigitSorter, sorts_by_digits
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Frame, Program
 from pullback.codegen.scalars import Scalars
@@ -20,43 +24,86 @@ from pullback.ir.types import BOOL, I64, DType
 RUN = 16
 """Lines are cut into runs of this length, each sorted by insertion."""
 
+DIGIT_NS, MERGE_NS = 2.0, 50.0
+"""About how long an element takes: by digits for each byte of its key, by merging."""
+
 
 def lower_sort(frame: Frame, op: Op) -> None:
     """Every operand in the order of the first one, NaN last."""
-    first = op.operands[0]
-    lines = lines_of(first.type.shape, op.attrs["axis"])
+    first, axis = op.operands[0], op.attrs["axis"]
     if first.type.size == 0:
         return
+    lines = lines_of(first.type.shape, axis)
     dtypes = tuple(v.type.dtype for v in op.operands)
-    item = max(dtypes[0].itemsize, 8)
-    with frame.scratch(4 * item * lines.length + 64) as scratch:
+    by_digits = sorts_by_digits(dtypes[0], lines.length)
+    if by_digits:
+        scratch, ns = DigitSorter.scratch_bytes(dtypes[0], lines.length), DIGIT_NS * dtypes[0].itemsize
+    else:
+        scratch, ns = 4 * max(dtypes[0].itemsize, 8) * lines.length, MERGE_NS
+    key = ("sort", lines, dtypes)
+    sort = _sort_by_digits if by_digits else _sort_by_merging
 
-        def emit(program: Program, b: FunctionBuilder) -> None:
-            count = len(dtypes)
-            sorter = _Sorter(program.e.scalars(b), dtypes[0], lines.length, len(dtypes) > 1, b.params[-1])
-            with b.loop(0, lines.outer) as outer, b.loop(0, lines.inner) as inner:
-                start = b.add(b.mul(outer.index, lines.length * lines.inner), inner.index)
-                _sort_line(sorter, b.params[:count], b.params[count:-1], dtypes, start, lines)
+    def member(program: Program, b: FunctionBuilder, pointers: Sequence[V], scratch: V) -> None:
+        count = len(dtypes)
+        with b.loop(0, lines.inner) as inner:
+            line = _Line(b, dtypes, lines, pointers[:count], pointers[count:], inner.index)
+            sort(program.e.scalars(b), line, scratch)
 
-        frame.call(("sort", lines, dtypes), "sort", op.operands, op.results, emit, [scratch])
+    work = Work(key, scratch, ns * lines.length * lines.inner)
+    site_of(frame, op).run(first.type.ndim - axis, work, member)
 
 
-def _sort_line(
-    sorter: _Sorter, sources: Sequence[V], targets: Sequence[V], dtypes: Sequence[DType], start: V, lines: Lines
-) -> None:
-    b = sorter.b
-    with b.loop(0, lines.length) as loop:
-        at = b.add(start, b.mul(loop.index, lines.inner))
-        sorter.put(0, loop.index, memory.load(b, dtypes[0], element(b, sources[0], dtypes[0], at)), loop.index)
+class _Line(NamedTuple):
+    """One line of every operand and result: number `start` of those that lie side by side."""
+
+    b: FunctionBuilder
+    dtypes: tuple[DType, ...]
+    lines: Lines
+    sources: Sequence[V]
+    targets: Sequence[V]
+    start: V
+
+    def source(self, which: int, at: V) -> Lane:
+        return memory.load(self.b, self.dtypes[which], self._place(self.sources, which, at))
+
+    def put(self, which: int, at: V, value: Lane) -> None:
+        memory.store(self.b, value, self._place(self.targets, which, at))
+
+    def _place(self, buffers: Sequence[V], which: int, at: V) -> V:
+        index = self.b.add(self.start, self.b.mul(at, self.lines.inner))
+        return element(self.b, buffers[which], self.dtypes[which], index)
+
+    def take(self, which: int, number: Callable[[V], V]) -> None:
+        """Result `which`: at each place the element that was at `number` of it."""
+        with self.b.loop(0, self.lines.length) as loop:
+            self.put(which, loop.index, self.source(which, number(loop.index)))
+
+
+def _sort_by_digits(s: Scalars, line: _Line, scratch: V) -> None:
+    b, numbered = line.b, len(line.dtypes) > 1
+    sorter = DigitSorter(b, line.dtypes[0], line.lines.length, numbered, scratch)
+    sorter.begin()
+    with b.loop(0, line.lines.length) as loop:
+        sorter.put(loop.index, line.source(0, loop.index))
+    sorter.run()
+    if numbered:
+        for which in range(len(line.dtypes)):
+            line.take(which, sorter.number)
+        return
+    with b.loop(0, line.lines.length) as loop:
+        line.put(0, loop.index, sorter.key(loop.index))
+
+
+def _sort_by_merging(s: Scalars, line: _Line, scratch: V) -> None:
+    b = line.b
+    sorter = _Sorter(s, line.dtypes[0], line.lines.length, len(line.dtypes) > 1, scratch)
+    with b.loop(0, line.lines.length) as loop:
+        sorter.put(0, loop.index, line.source(0, loop.index), loop.index)
     half = sorter.run()
-    for source, target, dtype in zip(sources[1:], targets[1:], dtypes[1:], strict=True):
-        with b.loop(0, lines.length) as loop:
-            number = b.load("i64", element(b, sorter.numbers[half], I64, loop.index), 8)
-            value = memory.load(b, dtype, element(b, source, dtype, b.add(start, b.mul(number, lines.inner))))
-            memory.store(b, value, element(b, target, dtype, b.add(start, b.mul(loop.index, lines.inner))))
-    with b.loop(0, lines.length) as loop:
-        key = sorter.key(half, loop.index)
-        memory.store(b, key, element(b, targets[0], dtypes[0], b.add(start, b.mul(loop.index, lines.inner))))
+    for which in range(1, len(line.dtypes)):
+        line.take(which, lambda at: sorter.number(half, at))
+    with b.loop(0, line.lines.length) as loop:
+        line.put(0, loop.index, sorter.key(half, loop.index))
 
 
 class _Sorter:
@@ -159,5 +206,3 @@ class _Sorter:
             self.put(1 - half, loop.index, key, self.number(half, b.select(takes_right, right, left)))
             step = b.cast("zext", takes_right, "i64")
             loop.turn(b.add(left, b.rsub(1, step)), b.add(right, step))
-
-
