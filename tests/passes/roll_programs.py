@@ -191,6 +191,65 @@ def history() -> Any:
     return f, (_numbers(8), 0.2)
 
 
+def alignment() -> Any:
+    def f(a: Any) -> Any:
+        d = np.zeros((21, 21))
+        for i in range(20):
+            for j in range(20):
+                d[i + 1, j + 1] = np.logaddexp(np.logaddexp(d[i, j], d[i + 1, j]), d[i, j + 1]) + a[i, j]
+        return d[20, 20]
+
+    return f, (_numbers(20, 20),)
+
+
+def rows_in_pieces() -> Any:
+    def f(u0: Any, k: Any) -> Any:
+        u = np.zeros((40, 12))
+        u[0] = u0
+        for t in range(39):
+            u[t + 1, 1:-1] = u[t, 1:-1] + k * (u[t, 2:] - 2 * u[t, 1:-1] + u[t, :-2])
+            u[t + 1, 0] = u[t + 1, 1]
+            u[t + 1, -1] = u[t + 1, -2]
+        return (u**2).sum()
+
+    return f, (_numbers(12), 0.2)
+
+
+def rows_written_twice() -> Any:
+    def f(x: Any, w: Any) -> Any:
+        u = np.zeros((60, 3))
+        u[0] = x[0]
+        for t in range(1, 60):
+            u[t] = u[t - 1] + 0.1 * np.sin(w @ u[t - 1])
+            u[t] += x[t]
+        return (u**2).sum()
+
+    return f, (_numbers(60, 3), _numbers(3, 3))
+
+
+def layers() -> Any:
+    def f(*parameters: Any) -> Any:
+        h = np.ones(3)
+        for w, b in zip(parameters[::2], parameters[1::2], strict=True):
+            h = np.tanh(w @ h + b) + 0.1 * h + 0.01 * h**2
+        return (h**2).sum()
+
+    made = [(_numbers(3, 3, seed=k), _numbers(3, seed=k)) for k in range(60)]
+    return f, tuple([array for layer in made for array in layer])
+
+
+def columns_in_pieces() -> Any:
+    def f(x: Any) -> Any:
+        u = np.zeros((5, 70))
+        u[:, 0] = x
+        for t in range(1, 70):
+            u[1:, t] = np.cos(u[:-1, t - 1])
+            u[0, t] = u[4, t] * 0.3
+        return (u**2).sum()
+
+    return f, (_numbers(5),)
+
+
 def diagonals() -> Any:
     def f(a: Any, x: Any) -> Any:
         s = 0.0
@@ -296,8 +355,9 @@ PROGRAMS: dict[str, Program] = {
     "step by step": step_by_step, "a table of constants": table, "recurrence": recurrence, "coupled": coupled,
     "sweeps": sweeps, "relaxation": relaxation, "horner": horner, "elimination": elimination, "cells": cells,
     "stacked outputs": stacked, "accumulated": accumulated, "pairs": pairs, "one by one": one_by_one,
-    "two values back": two_back, "many values back": many_back, "rows of history": history, "diagonals": diagonals, "windows": windows,
-    "blocks": blocks, "by elements": by_elements, "alternating": alternating, "out of order": out_of_order,
-    "both ways in place": both_ways, "over a list": over_a_list,
+    "two values back": two_back, "many values back": many_back, "alignment": alignment, "layers": layers,
+    "rows of history": history, "rows in pieces": rows_in_pieces, "columns in pieces": columns_in_pieces,
+    "rows written twice": rows_written_twice, "diagonals": diagonals, "windows": windows, "blocks": blocks, "by elements": by_elements, "alternating": alternating,
+    "out of order": out_of_order, "both ways in place": both_ways, "over a list": over_a_list,
 }  # fmt: skip
 STAY: dict[str, Program] = {"shapes that grow": growing, "decisions": decisions}

@@ -18,6 +18,7 @@ from pullback.ir.verify import verify
 from pullback.passes.base import count_ops
 from pullback.passes.reverse import reverse
 from pullback.passes.roll import MANY, advice, roll
+from tests.passes import random_rolls
 from tests.passes.roll_programs import PROGRAMS, STAY
 
 
@@ -86,6 +87,19 @@ def test_compiled_it_agrees_too(name: str) -> None:
     assert_close(parts, interpret(gradient(turns), arrays), 1e-10)
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_random_loops_are_rolled_without_a_change(seed: int) -> None:
+    given = [np.asarray(a) for a in random_rolls.arguments(seed)]
+    fn = random_rolls.loss(random_rolls.program(seed))
+    with pullback.options(roll=False):
+        turns = lower(pullback.jit(fn), *random_rolls.arguments(seed)).function
+    rolled = roll(turns, Options())
+    verify(rolled)
+    (found,), (expected,) = interpret(rolled, given), interpret(turns, given)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found, fn(*[np.array(a) for a in given]), rtol=1e-12)
+
+
 def scans(function: Function) -> list[Any]:
     return [op for op in walk(function.body) if op.name == "scan"]
 
@@ -97,6 +111,21 @@ def rolled(name: str) -> Function:
 def test_an_array_written_in_order_is_not_carried() -> None:
     (scan,) = scans(rolled("recurrence"))
     assert [v.type.shape for v in scan.regions[0].params[: scan.attrs["carries"]]] == [()]
+
+
+@pytest.mark.parametrize("name", ["rows in pieces", "rows written twice", "rows of history", "columns in pieces"])
+def test_a_history_is_carried_by_its_rows_and_written_behind_the_loop(name: str) -> None:
+    (scan,) = scans(rolled(name))
+    (body,) = scan.regions
+    whole = max(r.type.size for op in rolled(name).ops for r in op.results)
+    assert sum(p.type.size for p in body.params[: scan.attrs["carries"]]) < whole / 8
+    assert not {"gather", "scatter"} & {op.name for op in body.ops}
+
+
+def test_the_parameters_of_layers_are_stacked() -> None:
+    (scan,) = scans(rolled("layers"))
+    assert scan.attrs["length"] >= 59  # the first reads a constant
+    assert {p.type.shape for p in scan.regions[0].params} == {(3,), (3, 3)}
 
 
 def test_turns_that_do_not_need_one_another_are_one_batch() -> None:

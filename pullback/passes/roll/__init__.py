@@ -1,7 +1,7 @@
 """Loop rolling: the turns of a Python loop, which a trace holds one after the other, become a loop again.
 
-`track` lines up the ops, `runs` finds what repeats, `match` tells loops among that, `body` and `rewrite` build them,
-`why` notes what was not rolled.
+`rows` makes writes to one row one, `track` lines up the ops, `runs` finds what repeats, `match` tells loops among that,
+`body` and `rewrite` build them, `why` notes what was not rolled.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from pullback.ir.graph import Function, Region
 from pullback.ir.types import I64
 from pullback.passes.base import Rebuild, map_regions, with_body
 from pullback.passes.roll.advice import advise
-from pullback.passes.roll.match import TURNS, Integers, Match, Matcher
+from pullback.passes.roll.loop import Match
+from pullback.passes.roll.match import TURNS, Integers, Matcher
 from pullback.passes.roll.rewrite import Rewrite
+from pullback.passes.roll.rows import with_whole_rows, without_overwritten
 from pullback.passes.roll.runs import Run, runs
 from pullback.passes.roll.track import Signatures, Track
 from pullback.passes.roll.why import with_notes
@@ -47,6 +49,7 @@ def _rolled(region: Region) -> Region:
     region = _rolled_inside(region)
     if len(region.ops) < MANY:
         return region
+    region = without_overwritten(with_whole_rows(without_overwritten(region), TURNS))
     for _ in range(ROUNDS):
         track = Track(region)
         matches = _matches(track)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.ir.graph import Attrs, Value
 from pullback.ir.types import Shape
-from pullback.passes.roll.match import Match
+from pullback.passes.roll.loop import Match
 from pullback.passes.roll.moving import Moving, box_slices
 from pullback.passes.roll.track import box_shape
 from pullback.record import record

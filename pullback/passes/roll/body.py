@@ -13,7 +13,7 @@ from pullback.passes.batching import batch_region, with_rows
 from pullback.passes.control import RULES
 from pullback.passes.emitter import RuleEmitter
 from pullback.passes.roll.arrays import Written
-from pullback.passes.roll.match import Match, Slot
+from pullback.passes.roll.loop import Match, Slot
 from pullback.passes.roll.moving import Moving
 from pullback.passes.roll.scope import Scope, table
 from pullback.passes.roll.track import Operand
@@ -100,6 +100,8 @@ class LoopBody:
                 return self._from_outside(operand, moves)
             case "table":
                 return self._views(self._constant_row(offset, k), operand.views, moves)
+            case "each":
+                return self._views(self._argument_row(offset, k), operand.views, moves)
             case "inner":
                 return self._views(self.values[slot.offset, slot.number], operand.views, moves)
             case "carry":
@@ -167,6 +169,17 @@ class LoopBody:
                 row = self._table_row(np.stack([track.array(v) for v in inputs]))
                 return self.inner.view(row, broadcasts[0])
         return self._table_row(np.stack([track.array(v) for v in values]))
+
+    def _argument_row(self, offset: int, k: int) -> Value:
+        """An argument of the function that is another in each turn."""
+        values = tuple([self.outside(self.match.operand(t, offset, k).base) for t in range(self.match.turns)])
+
+        def stacked() -> Value:
+            f = self.outer.f
+            rows = [f.reshape_to(f.wrap(v), (1, *v.type.shape)) for v in values]
+            return f.op("concatenate", *rows, axis=0).value
+
+        return self._row(values, stacked)
 
     def _carry(self, slot: Slot, begins: tuple[Value, ...], views: tuple[Op, ...]) -> Value:
         """What was computed `len(begins)` turns before; the first turns take `begins`, values of outside."""

@@ -1,17 +1,16 @@
 """Which repetitions are loops: each operand of the body is had in the same way in every turn."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-from typing import Literal as OneOf
+from typing import Any
 
 import numpy as np
 
 from pullback.ir.graph import Op, Value
 from pullback.ir.types import I64
+from pullback.passes.roll.loop import Match, Slot
 from pullback.passes.roll.moving import Moving, moving
 from pullback.passes.roll.runs import Run
-from pullback.passes.roll.track import Numbers, Operand, Signatures, Start, Track, starts_of, weight
-from pullback.record import record
+from pullback.passes.roll.track import Numbers, Operand, Signatures, Start, Track, is_tape, starts_of, weight
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -24,57 +23,8 @@ MOST_DELAY = 8
 """Turns that a value may wait until it is read."""
 LARGEST_TABLE = 1 << 17
 """Elements of the constants of all turns together."""
-
-
-class Slot(NamedTuple):
-    """How the body has one of its operands.
-
-    kind : `inner`: from the same turn; `carry`: from `delay` turns before; `same`: from outside, the same in each turn;
-        `table`: a constant, another in each turn
-    offset, number : which op of the body computes it, and which of its results it is
-    viewed : what is carried is the value behind its views, as the first turns read it through others
-    """
-
-    kind: OneOf["inner", "carry", "same", "table"]
-    offset: int = 0
-    number: int = 0
-    delay: int = 0
-    viewed: bool = False
-
-
-@record(frozen=True)
-class Match:
-    """A loop: `turns` times `period` ops of the row from `start` on.
-
-    slots : for each op of the body, how it has its operands
-    reads : for each op and operand, how each slice among its views moves; None for one that does not
-    writes : for each update that moves, how
-    """
-
-    track: Track
-    start: int
-    period: int
-    turns: int
-    slots: tuple[tuple[Slot, ...], ...]
-    reads: tuple[tuple[tuple[Moving | None, ...], ...], ...]
-    writes: dict[int, Moving]
-
-    @property
-    def stop(self) -> int:
-        return self.start + self.period * self.turns
-
-    def op(self, offset: int) -> Op:
-        """An op of the body, as in the last turn."""
-        return self.track.ops[self.stop - self.period + offset]
-
-    def operand(self, turn: int, offset: int, slot: int) -> Operand:
-        return self.track.operands[self.start + turn * self.period + offset][slot]
-
-    def last(self, offset: int, slot: int) -> Operand:
-        return self.operand(self.turns - 1, offset, slot)
-
-    def result(self, turn: int, offset: int, number: int) -> Value:
-        return self.track.ops[self.start + turn * self.period + offset].results[number]
+LARGEST_STACK = 1 << 22
+"""Elements of the arguments, one for each turn, that are stacked for a loop."""
 
 
 class _MisfitError(Exception):
@@ -266,7 +216,8 @@ class _Table:
         if int(self.constant[turn, column]) > best[0] and self._is_small(turn, column):
             best = (int(self.constant[turn, column]), Slot("table"))
         found = self._from_turns(turn, column, offset, begin)
-        return found if found[0] > best[0] else best
+        best = found if found[0] > best[0] else best
+        return best if best[0] > turn + 1 else self._from_arguments(turn, column)
 
     def _from_turns(self, turn: int, column: int, offset: int, begin: int) -> tuple[int, Slot | None]:
         """An operand computed in the same turn, or in one before; the first turns of a carry read what came before."""
@@ -289,6 +240,16 @@ class _Table:
             return turn + 1, None
         viewed = bool((self.chains[turn : turn + delay, column] != self.chains[turn + delay, column]).any())
         return int(self.steady[turn + delay, column]), Slot("carry", where, number, delay, viewed)
+
+    def _from_arguments(self, turn: int, column: int) -> tuple[int, Slot | None]:
+        """An operand that is an argument of the function, such as the weights of layer number `turn`."""
+        goes_on = (self.codes[turn:, column] < 0) & (self.chains[turn:, column] == self.chains[turn, column])
+        stop = turn + (int(np.argmin(goes_on)) if not goes_on.all() else len(goes_on))
+        offset, k = self.slot_of[column]
+        size = self._operands(turn, offset)[k].base.type.size
+        if stop <= turn + 1 or size * (stop - turn) > LARGEST_STACK:
+            return turn + 1, None
+        return stop, Slot("each")
 
     def _is_small(self, turn: int, column: int) -> bool:
         offset, k = self.slot_of[column]
@@ -366,17 +327,19 @@ class _Table:
             found = None
             if view.opdef.name == "slice":
                 rank = len(view.attrs["start"])
-                if starts is not None:
-                    part = starts[turn:stop, at : at + rank]
+                if starts is not None and self._moves(starts[turn:stop, at : at + rank], slot):
                     if slot.viewed:
-                        part = part[slot.delay :]
-                    if (part != part[0]).any():
-                        found = self._moving(turn, stop, starts[:, at : at + rank], view, view.operands[0], offset)
+                        reason = "the first turns read an array that the others write to another way"
+                        raise _MisfitError(turn + 1, offset, reason)
+                    found = self._moving(turn, stop, starts[:, at : at + rank], view, view.operands[0], offset)
                 at += rank
             moves.append(found)
-        if slot.viewed and any(m is not None for m in moves):
-            raise _MisfitError(turn + 1, offset, "the first turns read an array that the others write to another way")
         return tuple(moves)
+
+    def _moves(self, starts: Integers, slot: Slot) -> bool:
+        """Whether a slice begins elsewhere in some turn; of a carry behind its views the first turns do not count."""
+        counted = starts[slot.delay :] if slot.viewed else starts
+        return bool((counted != counted[0]).any())
 
     def _moving(self, turn: int, stop: int, starts: Integers, op: Op, array: Value, offset: int) -> Moving:
         found = moving(starts[turn:stop], op.attrs, array.type.shape)
@@ -392,10 +355,3 @@ def _ends(goes_on: Flags) -> Integers:
     numbers = np.where(goes_on, turns, np.arange(1, turns)[:, None])
     ends = np.minimum.accumulate(numbers[::-1], axis=0)[::-1]
     return np.concatenate((ends, np.full((1, goes_on.shape[1]), turns, I64)))
-
-
-def is_tape(op: Op, number: int) -> bool:
-    """Whether a result is the handle of a tape, which lives no longer than the turn that made it."""
-    if op.opdef.name == "while":
-        return number >= int(op.attrs["carries"])
-    return op.opdef.name == "scan" and op.attrs["length"] < 0 and number >= int(op.attrs["carries"])

@@ -7,7 +7,7 @@ from pullback.ir.emit import Expr
 from pullback.ir.graph import Region, Value
 from pullback.passes.roll.arrays import Written, written_outside
 from pullback.passes.roll.body import LoopBody, Result
-from pullback.passes.roll.match import Match
+from pullback.passes.roll.loop import Match
 from pullback.passes.roll.scope import Scope
 from pullback.passes.roll.track import Operand, Track
 

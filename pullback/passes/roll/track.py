@@ -104,7 +104,7 @@ class Track:
             if update.attrs == read.attrs:
                 return new
             if not _disjoint(update.attrs, read.attrs):
-                part = _part(update, read)
+                part = part_of_written(update, read)
                 return None if part is None or len(new.views) >= MOST_VIEWS else Operand(new.base, (*new.views, part))
             if into.views:
                 return None
@@ -116,7 +116,7 @@ def _disjoint(x: Attrs, y: Attrs) -> bool:
     return any(b <= c or d <= a for a, b, c, d in zip(x["start"], x["stop"], y["start"], y["stop"], strict=True))
 
 
-def _part(update: Op, read: Op) -> Op | None:
+def part_of_written(update: Op, read: Op) -> Op | None:
     """The slice of what `update` wrote that `read` reads, if it reads nothing else."""
     x, y = update.attrs, read.attrs
     if any(s != 1 for s in x["step"]):
@@ -221,3 +221,10 @@ def has_guard(op: Op) -> bool:
     if op.regions:
         return any(inner.opdef.name == "guard" for region in op.regions for inner in walk(region))
     return op.opdef.name == "guard"
+
+
+def is_tape(op: Op, number: int) -> bool:
+    """Whether a result is the handle of a tape, which lives no longer than the turn that made it."""
+    if op.opdef.name == "while":
+        return number >= int(op.attrs["carries"])
+    return op.opdef.name == "scan" and op.attrs["length"] < 0 and number >= int(op.attrs["carries"])
