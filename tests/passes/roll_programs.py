@@ -357,7 +357,8 @@ PROGRAMS: dict[str, Program] = {
     "stacked outputs": stacked, "accumulated": accumulated, "pairs": pairs, "one by one": one_by_one,
     "two values back": two_back, "many values back": many_back, "alignment": alignment, "layers": layers,
     "rows of history": history, "rows in pieces": rows_in_pieces, "columns in pieces": columns_in_pieces,
-    "rows written twice": rows_written_twice, "diagonals": diagonals, "windows": windows, "blocks": blocks, "by elements": by_elements, "alternating": alternating,
+    "rows written twice": rows_written_twice, "diagonals": diagonals, "windows": windows, "blocks": blocks,
+    "by elements": by_elements, "alternating": alternating,
     "out of order": out_of_order, "both ways in place": both_ways, "over a list": over_a_list,
 }  # fmt: skip
 STAY: dict[str, Program] = {"shapes that grow": growing, "decisions": decisions}
