@@ -324,7 +324,8 @@ def _support_object(name: str, layout: Layout) -> SupportObject:
     if found is not None:
         return found
     part = support.support_part(name, layout)
-    code = target.compile_module(part.text, target.host_target(), target.NO_OPT, verify=False)
+    opt = target.QUICK if part.has_loops else target.NO_OPT
+    code = target.compile_module(part.text, target.host_target(), opt, verify=False)
     made = SupportObject(code, part.exports, part.symbols)
     if key:
         disk_cache(options.cache_dir).put(key, support_to_bytes(made))

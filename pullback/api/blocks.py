@@ -125,9 +125,7 @@ def _emit_counted(count: Any, step: Callable[[Any, Any], Any], indexed: Any) -> 
         "fori_loop",
         tree,
         [s.type for s in specs],
-        lambda s: trace_body(
-            lambda i, v: (i + 1, step(i, v)), (held(LEAF, [index]), held(tree, s)), "fori_loop", name
-        ),
+        lambda s: trace_body(lambda i, v: (i + 1, step(i, v)), (held(LEAF, [index]), held(tree, s)), "fori_loop", name),
         paired="index",
     )
     attrs = {"carries": len(carry) + 1, "scanned": 0, "length": -1, "reverse": False}

@@ -5,8 +5,6 @@ from functools import lru_cache
 from types import MethodType
 from typing import Any
 
-import numpy as np
-
 from pullback import driver
 from pullback.api.call import Argnum, Call, Same, leaf_ranges, make_call, static_places
 from pullback.api.paths import Specialisation
@@ -16,7 +14,6 @@ from pullback.config import Options
 from pullback.runtime.compiled import Miss
 from pullback.runtime.function import NativeFunction, Specialisations
 from pullback.tracer.entry import constant_of, inline
-from pullback.tracer.layout import is_c_order
 from pullback.tracer.trace import current
 
 KEPT_RECIPES = 32
@@ -109,25 +106,8 @@ def dispatch(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], mi
     """Called when no compiled entry takes the arguments."""
     if current() is not None:
         return trace_inside(function, args, kwargs)
-    if miss is None and function.installed:
-        plain = _contiguous(args)
-        if plain is not None:
-            return function(*plain, **kwargs)
     call = function.call_of(args, kwargs)
     return specialisation(function, call).call(call, miss, function.install)
-
-
-def _contiguous(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The arguments with strided arrays copied, as native code takes them; None if there are none. An array whose axes
-    lie in another order in memory stays: the order may matter to the function."""
-    copied = tuple([np.ascontiguousarray(a) if _is_strided(a) else a for a in args])
-    return copied if any(x is not y for x, y in zip(copied, args, strict=True)) else None
-
-
-def _is_strided(x: Any) -> bool:
-    if type(x) is not np.ndarray or x.flags.c_contiguous or not x.ndim:
-        return False
-    return x.ndim == 1 or is_c_order(x.shape, x.strides)
 
 
 def specialisation(function: Transformed, call: Call) -> Specialisation:

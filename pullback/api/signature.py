@@ -105,7 +105,7 @@ def _given_args(call: Call, staged: Staged, slots: _Slots) -> _Args | None:
 def _flat_args(call: Call, staged: Staged) -> _Args:
     numbers = staged.traced.leaves
     specs = [call.leaves[k] for k in numbers]
-    nodes = tuple([ArgSpec(s.type, _arg_kinds(s)) for s in specs if isinstance(s, Spec)])
+    nodes = tuple([ArgSpec(s.type, _arg_kinds(s), s.order) for s in specs if isinstance(s, Spec)])
     return nodes, tuple(range(len(numbers))), ()
 
 
@@ -146,7 +146,7 @@ class _Reader:
         if isinstance(spec, Spec):
             number = self._numbers[leaf]
             self.order.append(number)
-            return ArgSpec(self._types[number], _arg_kinds(spec))
+            return ArgSpec(self._types[number], _arg_kinds(spec), spec.order)
         value = self._call.values[leaf]
         return Static(self._slots.add(value.value if type(value) is StaticArgument else value))
 
@@ -154,7 +154,9 @@ class _Reader:
 def _arg_kinds(spec: Spec) -> tuple[Kind, ...]:
     if spec.python is not None:
         return (_KINDS[spec.python],)
-    return (Kind.SCALAR,) if spec.scalar else (Kind.ARRAY,)
+    if spec.scalar:
+        return (Kind.SCALAR,)
+    return (Kind.ARRAY, Kind.STRIDED) if spec.order is None else (Kind.STRIDED,)
 
 
 def _container(tree: TreeDef, items: tuple[Node, ...], slots: _Slots) -> Node:

@@ -19,6 +19,7 @@ interpreter's lock, what was borrowed from lists and dicts is held meanwhile.
 from __future__ import annotations
 
 from pullback.codegen.entry_arguments import ArgumentReader
+from pullback.codegen.entry_copies import Copies
 from pullback.codegen.entry_results import LARGE_RESULT_BYTES, ResultMaker
 from pullback.codegen.llvm import Module, V, const
 from pullback.codegen.object import Kind, Layout, Signature
@@ -78,20 +79,24 @@ class _Entry:
         data: list[V] = []
         for position, node in enumerate(self.signature.args):
             data += reader.unpack(node, code.field(args, 8 * position), in_mutable=False)
-        data += [reader.read_array(c.type, code.slot_object(c.slot), "misfit") for c in self.signature.captured]
+        data += [reader.captured(c.type, code.slot_object(c.slot)) for c in self.signature.captured]
+        pointers = code.pointers(data)
+        copies = Copies(code, reader, pointers) if reader.tagged else None
         held = self.hold(reader.mutable) if releases_gil or self.makes_large_arrays() else None
         maker = ResultMaker(code, self.signature)
         targets = maker.targets()
         arena = self.take_arena(arena_bytes)
-        status = self.run(kernel, [code.pointers(data), code.pointers(targets), arena], releases_gil)
+        status = self.run(kernel, [pointers, code.pointers(targets), arena], releases_gil)
         if arena_bytes >= STACK_ARENA_BYTES:
             code.api("void", "pb_give", [arena])
+        if copies:
+            copies.drop_any()
         if held:
             self.drop(*held)
             code.clear(*held)
         code.leave_unless(b.icmp("eq", status, 0), "refused")
         b.ret(maker.root(targets))
-        self.endings(status, maker, held)
+        self.endings(status, maker, held, copies)
 
     def makes_large_arrays(self) -> bool:
         """Allocating those changes a context variable, for which Python allocates objects of its own."""
@@ -129,13 +134,15 @@ class _Entry:
         self.code.api("void", "PyEval_RestoreThread", [state])
         return status
 
-    def endings(self, status: V, maker: ResultMaker, held: tuple[V, int] | None) -> None:
+    def endings(self, status: V, maker: ResultMaker, held: tuple[V, int] | None, copies: Copies | None) -> None:
         b = self.b
         b.label("refused")
         self.drop(maker.owned, maker.count)
         b.ret(b.cast("inttoptr", b.or_(b.shl(status, 1), 1), "ptr"))
         b.label("failed")
         self.drop(maker.owned, maker.count)
+        if copies:
+            copies.drop()
         if held:
             self.drop(*held)
         b.ret(NULL)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pullback.codegen.llvm import V, const
 from pullback.codegen.object import ArgSpec, DictOf, Kind, ListOf, Node, ResultSpec, Static, TupleOf
 from pullback.codegen.pyobject import NULL, UNOPTIMISED, ObjectCode, llvm_scalar, require_number
+from pullback.codegen.strided import TAG
+from pullback.codegen.strided_check import OrderMode
 from pullback.errors import CodegenError
 from pullback.ir.types import DType, TensorType
 
@@ -20,12 +23,16 @@ class ArgumentReader(ObjectCode):
     Attributes
     ----------
     mutable : objects found in lists and dicts, which another thread or a finaliser could take out of them
+    tagged : addresses of data that may be those of arrays to be copied
+    units : for each leaf the bytes of all its elements and of one number
     """
 
     def __init__(self, code: ObjectCode, key_slots: dict[str, int]) -> None:
         super().__init__(code.module, code.b, code.layout, code.symbols)
         self.key_slots = key_slots
         self.mutable: list[V] = []
+        self.tagged: list[V] = []
+        self.units: list[tuple[int, int]] = []
         self.checks: dict[int, str] = {}
 
     def require_unchanged(self) -> None:
@@ -49,7 +56,7 @@ class ArgumentReader(ObjectCode):
             case ArgSpec():
                 if in_mutable:
                     self.mutable.append(given)
-                yield self.leaf(node, given)
+                yield self.leaf(node, given, order_mode(node))
             case Static(slot):
                 self.require(self.b.icmp("eq", given, self.slot_object(slot)))
             case TupleOf(items, cls):
@@ -99,8 +106,13 @@ class ArgumentReader(ObjectCode):
         b.condbr(b.icmp("eq", self.api("i32", "PyUnicode_Compare", [key, expected]), 0), same, "misfit")
         b.label(same)
 
-    def leaf(self, spec: ArgSpec, given: V) -> V:
-        """The address of the number or array, whichever of the accepted kinds it is."""
+    def captured(self, type_: TensorType, given: V) -> V:
+        """The data of an array that is no argument; it may be laid out in any way."""
+        return self.leaf(ArgSpec(type_, (Kind.ARRAY, Kind.STRIDED)), given, OrderMode.ANY)
+
+    def leaf(self, spec: ArgSpec, given: V, mode: OrderMode) -> V:
+        """The address of the number or array, whichever of the accepted kinds it is; of an array that must be copied
+        first, the address of the object with the bit `TAG`."""
         b = self.b
         readers: dict[Kind, Callable[[TensorType, V, str], V]] = {
             Kind.FLOAT: self.read_float,
@@ -109,7 +121,9 @@ class ArgumentReader(ObjectCode):
             Kind.COMPLEX: self.read_complex,
             Kind.SCALAR: self.read_scalar,
             Kind.ARRAY: self.read_array,
+            Kind.STRIDED: partial(self.read_strided, mode, spec.order or ()),
         }
+        self.units.append((spec.type.nbytes, number_bytes(spec.type.dtype)))
         joined = b.new_label("leaf")
         arrivals: list[tuple[V, str]] = []
         for number, kind in enumerate(spec.kinds):
@@ -120,7 +134,10 @@ class ArgumentReader(ObjectCode):
             if following != "misfit":
                 b.label(following)
         b.label(joined)
-        return b.phi("ptr", arrivals).value
+        pointer = b.phi("ptr", arrivals).value
+        if Kind.STRIDED in spec.kinds:
+            self.tagged.append(pointer)
+        return pointer
 
     def of_type(self, given: V, type_name: str, otherwise: str) -> None:
         self.leave_unless(self.is_type(given, type_name), otherwise)
@@ -191,6 +208,15 @@ class ArgumentReader(ObjectCode):
         self.leave_unless(self.b.icmp("ne", pointer, NULL), otherwise)
         return pointer
 
+    def read_strided(self, mode: OrderMode, order: tuple[int, ...], type_: TensorType, given: V, otherwise: str) -> V:
+        b, ndim = self.b, type_.ndim
+        shape = [self.module.words(type_.shape) if ndim else NULL, const("i32", mode)]
+        shape.append(self.module.words(order) if order else NULL)
+        kind = [given, self.datum("numpy_ndarray"), const("i32", type_.dtype.num), const("i32", ndim)]
+        fits = self.api("i32", "pb_strided_fits", kind + shape)
+        self.leave_unless(b.icmp("ne", fits, 0), otherwise)
+        return b.cast("inttoptr", b.or_(b.cast("ptrtoint", given, "i64"), TAG), "ptr")
+
     def array_check(self, ndim: int) -> str:
         """Name of the function that gives the data of an array if it is as wanted, else null."""
         if ndim not in self.checks:
@@ -225,6 +251,15 @@ def _emit_array_check(code: ObjectCode) -> None:
     b.ret(code.field(given, layout.array_data))
     b.label("misfit")
     b.ret(NULL)
+
+
+def order_mode(spec: ArgSpec) -> OrderMode:
+    return OrderMode.C if spec.order is None else OrderMode.GIVEN
+
+
+def number_bytes(dtype: DType) -> int:
+    """Bytes of one real number."""
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
 
 
 def integer_bounds(dtype: DType) -> tuple[tuple[str, int], ...]:

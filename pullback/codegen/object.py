@@ -20,8 +20,9 @@ class Kind(StrEnum):
     """How one number or array appears in Python.
 
     As an argument, `FLOAT`, `INT`, `BOOL` and `COMPLEX` are exactly those Python types (a bool is no int), `SCALAR` is
-    the NumPy scalar type of the dtype, `ARRAY` an exact `numpy.ndarray`, C-contiguous, aligned, native byte order. As a
-    result they are what is returned.
+    the NumPy scalar type of the dtype, `ARRAY` an exact `numpy.ndarray`, C-contiguous, aligned, native byte order;
+    `STRIDED` is one of any strides, alignment and byte order whose axes lie in memory in the order of the `ArgSpec`.
+    As a result they are what is returned.
     """
 
     FLOAT = "float"
@@ -30,6 +31,7 @@ class Kind(StrEnum):
     COMPLEX = "complex"
     SCALAR = "scalar"
     ARRAY = "array"
+    STRIDED = "strided"
 
 
 @record(frozen=True, slots=True)
@@ -41,10 +43,12 @@ class ArgSpec:
     type : what the kernel reads; a Python number is converted to that dtype, or does not fit if it would lose digits
         as an integer
     kinds : what may be passed for it, the likeliest first
+    order : of the axes of a strided array, from the slowest to the fastest; None is C order
     """
 
     type: TensorType
     kinds: tuple[Kind, ...] = (Kind.ARRAY,)
+    order: tuple[int, ...] | None = None
 
 
 @record(frozen=True, slots=True)

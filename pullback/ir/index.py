@@ -92,6 +92,30 @@ def strides_of(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def is_c_order(shape: Shape, strides: Sequence[int]) -> bool:
+    """Whether the axes (those longer than 1) come with decreasing strides, as `K` order sees it."""
+    last: int | None = None
+    for n, s in zip(shape, strides, strict=True):
+        if n == 1 or s == 0:
+            continue
+        if last is not None and abs(s) > last:
+            return False
+        last = abs(s)
+    return True
+
+
+def memory_order(shape: Shape, strides: Sequence[int], is_contiguous: bool) -> tuple[int, ...] | None:
+    """The axes of an array from the slowest to the fastest in memory; None is C order.
+
+    Parameters
+    ----------
+    is_contiguous : NumPy's flag of C contiguity
+    """
+    if len(shape) < 2 or is_contiguous or is_c_order(shape, strides):
+        return None
+    return tuple(sorted(range(len(shape)), key=lambda axis: -abs(strides[axis])))
+
+
 def flatten_index(index: Sequence[Affine], shape: Shape) -> Affine:
     """The position in C order of the element at `index` of an array of `shape`."""
     flat = Affine()

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.codegen.object import ArgSpec, DictOf, Kind, ListOf, Node, ResultSpec, Signature, Static, TupleOf
+from pullback.ir.index import memory_order
 from pullback.ir.types import TensorType
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -33,7 +34,14 @@ def read_arguments(
         raise MisfitError
     given = zip(signature.args, (*args, *kwargs.values()), strict=True)
     arrays = [array for node, value in given for array in _read(node, objects, value)]
-    return arrays + [_read_leaf(ArgSpec(c.type), objects[c.slot]) for c in signature.captured]
+    return arrays + [_read_captured(c.type, objects[c.slot]) for c in signature.captured]
+
+
+def _read_captured(type_: TensorType, given: Any) -> Array:
+    """The array, however it is laid out."""
+    if not _is_of(given, type_):
+        raise MisfitError
+    return canonical(given)
 
 
 def _read(node: Node, objects: Sequence[object], given: Any) -> Iterator[Array]:
@@ -64,7 +72,7 @@ def _read_items(items: tuple[Node, ...], objects: Sequence[object], given: Any, 
 
 def _read_leaf(spec: ArgSpec, given: Any) -> Array:
     for kind in spec.kinds:
-        found = _read_kind(kind, spec.type, given)
+        found = _read_strided(spec, given) if kind == Kind.STRIDED else _read_kind(kind, spec.type, given)
         if found is not None:
             return found
     raise MisfitError
@@ -74,7 +82,7 @@ def _read_kind(kind: Kind, type_: TensorType, given: Any) -> Array | None:
     dtype = type_.dtype
     match kind:
         case Kind.ARRAY:
-            return given if type(given) is np.ndarray and _behaves(given, type_) else None
+            return given if _is_of(given, type_) and _behaves(given) else None
         case Kind.SCALAR:
             return np.array(given) if type(given) is dtype.type else None
         case Kind.INT:
@@ -84,10 +92,19 @@ def _read_kind(kind: Kind, type_: TensorType, given: Any) -> Array | None:
                 return np.array(given, dtype) if type(given) is _PYTHON_TYPES[kind] else None
 
 
-def _behaves(array: Array, type_: TensorType) -> bool:
-    flags = array.flags
-    same = array.dtype.num == type_.dtype.num and array.dtype.isnative and array.shape == type_.shape
-    return same and flags.c_contiguous and flags.aligned
+def _read_strided(spec: ArgSpec, given: Any) -> Array | None:
+    if not _is_of(given, spec.type) or memory_order(given.shape, given.strides, given.flags.c_contiguous) != spec.order:
+        return None
+    return canonical(given)
+
+
+def _is_of(given: Any, type_: TensorType) -> bool:
+    """Is it an array of that shape and dtype, in whatever order its bytes are."""
+    return type(given) is np.ndarray and given.dtype.num == type_.dtype.num and given.shape == type_.shape
+
+
+def _behaves(array: Array) -> bool:
+    return array.dtype.isnative and array.flags.c_contiguous and array.flags.aligned
 
 
 def _read_integer(type_: TensorType, number: int) -> Array | None:

@@ -111,8 +111,8 @@ def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 def _node_to_json(node: Node) -> list[Any]:
     match node:
-        case ArgSpec(type_, kinds):
-            return ["arg", str(type_), [str(kind) for kind in kinds]]
+        case ArgSpec(type_, kinds, order):
+            return ["arg", str(type_), [str(kind) for kind in kinds], order]
         case ResultSpec(type_, kind):
             return ["result", str(type_), str(kind)]
         case Static(slot):
@@ -127,8 +127,9 @@ def _node_to_json(node: Node) -> list[Any]:
 
 def _node_from_json(form: Any) -> Node:
     match form:
-        case ["arg", str(type_), [*kinds]]:
-            return ArgSpec(parse_type(type_), tuple(Kind(kind) for kind in kinds))
+        case ["arg", str(type_), [*kinds], order]:
+            axes = None if order is None else tuple(order)
+            return ArgSpec(parse_type(type_), tuple(Kind(kind) for kind in kinds), axes)
         case ["result", str(type_), str(kind)]:
             return ResultSpec(parse_type(type_), Kind(kind))
         case ["static", int(slot)]:

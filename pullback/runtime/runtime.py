@@ -36,6 +36,7 @@ _PART_OF = {
     **dict.fromkeys(("pb_take", "pb_give", "pb_new_large_array", "pb_blocks_configure", "pb_blocks_held"), "blocks"),
     **dict.fromkeys(("pb_parallel_for", "pb_thread_count", "pb_pool_workers"), "threads"),
     **dict.fromkeys(("pb_blas_enter", "pb_blas_leave"), "threads"),
+    **dict.fromkeys(("pb_strided_fits", "pb_gather", "pb_scatter"), "strided"),
 }
 """Which support part has a symbol. The parts are loaded when first asked for."""
 
@@ -235,7 +236,8 @@ class Runtime:
     def _load_part(self, name: str) -> Mapping[str, int]:
         layout = self.layout or Layout("", 0, 0, 0)
         part = self._support_code(name, layout)
-        loaded = self._link(part.code, part.exports, symbol_addresses(part.symbols))
+        symbols = symbol_addresses(part.symbols, lambda name: self._part_symbol(name) or symbol_address(name))
+        loaded = self._link(part.code, part.exports, symbols)
         hold_forever(loaded)
         addresses = {export: loaded.address(export) for export in part.exports}
         if name == "threads":

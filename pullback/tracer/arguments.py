@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.errors import ArgumentError
+from pullback.ir.index import memory_order
 from pullback.ir.types import DTYPE_NAMES, TensorType, tensor_type
 from pullback.tracer.array import PythonType, TracedScalar, TracedValue
 from pullback.tracer.cell import element_strides
-from pullback.tracer.layout import Order, is_c_order
+from pullback.tracer.layout import Order
 
 
 class Spec(NamedTuple):
@@ -75,11 +76,8 @@ def _describe_array(array: Any, where: str) -> Spec:
             names = ", ".join(str(d) for d in DTYPE_NAMES)
             raise ArgumentError(f"{where} has dtype {dtype}, which cannot be traced; convert it to one of {names}")
         dtype = native
-    shape = array.shape
-    order: Order | None = None
-    if len(shape) > 1 and not array.flags.c_contiguous and not is_c_order(shape, array.strides):
-        order = tuple(sorted(range(len(shape)), key=lambda k: -abs(array.strides[k])))
-    return Spec(tensor_type(dtype, shape), None, False, order)
+    order = memory_order(array.shape, array.strides, array.flags.c_contiguous)
+    return Spec(tensor_type(dtype, array.shape), None, False, order)
 
 
 def _refuse_subclass(leaf: Any, where: str) -> None:
@@ -92,7 +90,4 @@ def _describe_traced(leaf: TracedValue) -> Spec:
     type_ = tensor_type(leaf.dtype, leaf.shape)
     if isinstance(leaf, TracedScalar):
         return Spec(type_, leaf.python, True)
-    strides = element_strides(leaf)
-    if is_c_order(leaf.shape, strides):
-        return Spec(type_)
-    return Spec(type_, None, False, tuple(sorted(range(leaf.ndim), key=lambda k: -abs(strides[k]))))
+    return Spec(type_, None, False, memory_order(leaf.shape, element_strides(leaf), False))

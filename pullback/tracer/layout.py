@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from pullback.ir.index import is_c_order as is_c_order
 from pullback.ir.index import strides_of
 from pullback.ir.types import Shape
 
@@ -20,18 +21,6 @@ def strides_in_order(shape: Shape, order: Order | None) -> Strides:
         strides[axis] = step
         step *= shape[axis]
     return tuple(strides)
-
-
-def is_c_order(shape: Shape, strides: Strides) -> bool:
-    """Whether the axes (those longer than 1) come with decreasing strides, as `K` order sees it."""
-    last: int | None = None
-    for n, s in zip(shape, strides, strict=True):
-        if n == 1 or s == 0:
-            continue
-        if last is not None and abs(s) > last:
-            return False
-        last = abs(s)
-    return True
 
 
 def is_contiguous(shape: Shape, strides: Strides, order: str = "C") -> bool:

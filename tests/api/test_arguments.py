@@ -237,3 +237,16 @@ def test_names_and_documentation_are_those_of_the_function() -> None:
     g = pb.grad(weighted)
     assert (g.__name__, g.__wrapped__) == ("weighted", weighted)
     assert repr(g) == "<pullback grad(weighted)>"
+
+
+def test_arrays_of_any_layout_are_taken_natively(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(6, 5))
+    g = pb.grad(lambda x: np.sum(np.sin(x) * np.arange(30.0).reshape(x.shape)))
+    variants = [x, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2], x.astype(">f8"), x[::-1].copy()[::-1]]
+    expected = np.cos(x) * np.arange(30.0).reshape(6, 5)
+    for v in variants:
+        np.testing.assert_allclose(g(v), expected, rtol=1e-13)
+    monkeypatch.setattr(type(g), "_native_miss", None)  # what native code calls when it does not know the arguments
+    for v in variants * 2:
+        np.testing.assert_allclose(g(v), expected, rtol=1e-13)
