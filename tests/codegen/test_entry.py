@@ -469,12 +469,11 @@ def test_a_captured_array_is_read_at_each_call_as_it_then_is() -> None:
     assert is_misfit(both(compiled, 2.0))
 
 
-def test_a_captured_array_that_is_not_contiguous_or_of_another_dtype_does_not_fit() -> None:
+def test_a_captured_array_may_have_any_layout_but_no_other_dtype() -> None:
     strided = np.arange(8.0)[::2]
     signature = replace(
         signature_of([], array_result((4,)), statics=1), captured=(Captured(0, tensor_type(np.dtype("f8"), (4,))),)
     )
-    assert is_misfit(both(build(signature, objects=(strided,))))
     assert is_misfit(both(build(signature, objects=(np.arange(4),))))
-    assert is_misfit(both(build(signature, objects=(np.arange(4.0).astype(">f8"),))))
-    assert same(both(build(signature, objects=(strided.copy(),))), strided.copy())
+    for captured in (strided, strided.astype(">f8"), strided.copy()):
+        assert same(both(build(signature, objects=(captured,))), strided.copy())
