@@ -319,8 +319,10 @@ class TracedArray(TracedValue, InplaceOperators):
         if write is not None:
             self.flags.writeable = write
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
-        self[...] = self._call(np.sort, axis=axis)
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
+    ) -> None:
+        self[...] = self._call(np.sort, axis=axis, order=order, descending=descending)
 
 
 class TracedScalar(TracedValue):

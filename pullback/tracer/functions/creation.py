@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError
+from pullback.errors import ShapeError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer.array import TracedArray, TracedScalar, TracedValue, new_array
@@ -30,6 +30,7 @@ def make_array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Any:
     """`np.array`: a new array, or with `copy=False` (or None) the given one where it fits."""
@@ -44,6 +45,8 @@ def make_array(
         made, fresh = made.astype(dtype), isinstance(made, TracedScalar)
     if fresh or not has_order(made, order):
         made = _copied(made, order)
+    if 0 < ndmax < made.ndim:
+        raise active().error(UnsupportedError, f"np.array: ndmax={ndmax} makes an array of objects of {made.ndim} axes")
     for _ in range(ndmin - made.ndim):
         made = made[None]
     return made

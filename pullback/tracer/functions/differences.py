@@ -40,10 +40,15 @@ def _end(value: Any, x: Any, axis: int) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x = np.ravel(array(ary))
     parts = [x[1:] - x[:-1]]
-    if to_begin is not None:
-        parts.insert(0, np.ravel(array(to_begin)).astype(x.dtype))
-    if to_end is not None:
-        parts.append(np.ravel(array(to_end)).astype(x.dtype))
+    for name, ends, place in (("to_begin", to_begin, 0), ("to_end", to_end, 2)):
+        if ends is None:
+            continue
+        extra = np.ravel(array(ends))
+        if not np.can_cast(extra.dtype, x.dtype, "same_kind"):
+            raise active().error(
+                TypeError, f"np.ediff1d: {name} is {extra.dtype}, which is not cast to {x.dtype} by the rule same_kind"
+            )
+        parts.insert(place, extra.astype(x.dtype))
     return np.concatenate(parts)
 
 
@@ -57,7 +62,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         axes = (axis_number(trace, axis, x.ndim),)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
-    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    x = x.astype(np.float64) if x.dtype.kind in "iu" else x
     spacings = _spacings([array(v) for v in varargs], x, axes)
     results = [_derivative(x, k, h, edge_order) for k, h in zip(axes, spacings, strict=True)]
     if len(results) == 1:
@@ -186,6 +191,8 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 
 
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    if np.ndim(a) == 0 or np.ndim(v) == 0:
+        raise active().error(ValueError, "np.correlate: object of too small depth for desired array")
     x, y = _vectors(a, v)
     y = np.conjugate(y) if y.dtype.kind == "c" else y
     if y.size <= x.size:

@@ -210,7 +210,8 @@ def _spacing(call: Call) -> Content:
     (x,) = call.wides()
     size = call.op("abs", x)
     if call.dtype == np.float16:  # NumPy's goes upwards there, and has no sign
-        return call.op("sub", call.op("nextafter", x, call.number(np.inf)), x)
+        gap = call.op("sub", call.op("nextafter", x, call.number(np.inf)), x)
+        return call.op("select", call.op("isinf", x), call.number(np.nan), gap)
     gap = call.op("sub", call.op("nextafter", size, call.number(np.inf)), size)
     return call.op("select", call.op("equal", x, call.number(0)), gap, call.op("copysign", gap, x))
 

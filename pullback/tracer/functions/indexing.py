@@ -13,6 +13,7 @@ from pullback.tracer.array import TracedArray, TracedValue, new_array
 from pullback.tracer.cell import read, write
 from pullback.tracer.convert import decide_array
 from pullback.tracer.dispatch import Entry, Refused
+from pullback.tracer.dtypes import default_dtype
 from pullback.tracer.functions.common import (
     array,
     axis_number,
@@ -203,13 +204,19 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     _select_into(trace, x, parts[0], parts[1])
 
 
+WEAK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+"""Python numbers fit every dtype of their kind or a wider one."""
+
+
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     x, trace = _target("np.copyto", dst), active()
     new = content_of(trace, src)
-    python = type(src) in (bool, int, float, complex) or getattr(src, "python", None) is not None
-    if not python and not np.can_cast(dtype_of(new), x.dtype, casting):  # type: ignore[arg-type]
+    python = type(src) if type(src) in (bool, int, float, complex) else getattr(src, "python", None)
+    source = default_dtype(python) if python is not None else dtype_of(new)
+    weak = python is not None and casting in ("same_kind", "safe") and WEAK[source.kind] <= WEAK[x.dtype.kind]
+    if not weak and not np.can_cast(source, x.dtype, casting):  # type: ignore[arg-type]
         raise trace.error(
-            TypeError, f"Cannot cast array data from {dtype_of(new)!r} to {x.dtype!r} according to the rule '{casting}'"
+            TypeError, f"Cannot cast array data from {source!r} to {x.dtype!r} according to the rule '{casting}'"
         )
     new = fitted(trace, cast(trace, new, x.dtype), x.shape)
     if where is True:

@@ -15,6 +15,7 @@ from pullback.tracer.functions.common import (
     array,
     available,
     axis_number,
+    axis_numbers,
     concat,
     const,
     finish,
@@ -49,6 +50,11 @@ def concatenate(
     number = axis_number(trace, axis, parts[0].ndim)
     _check_joinable(trace, parts, number)
     wanted = _joined_dtype(parts, dtype)
+    for part in parts:
+        if not np.can_cast(part.dtype, wanted, casting):  # type: ignore[arg-type]
+            raise trace.error(
+                TypeError, f"Cannot cast array data from {part.dtype!r} to {wanted!r} according to the rule {casting!r}"
+            )
     joined = [cast(trace, content_of(trace, p), wanted) for p in parts]
     if not given(out):
         return new_array(trace, concat(trace, joined, number), lent=True)
@@ -200,14 +206,19 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Which ends are zero is a guarded decision, element by element from each end."""
+    """Which ends are zero is a guarded decision, line by line from each end; of several axes each is trimmed."""
     x = array(filt)
-    first, last = 0, x.shape[0]
-    while "f" in trim.lower() and first < last and not bool(x[first] != 0):
-        first += 1
-    while "b" in trim.lower() and last > first and not bool(x[last - 1] != 0):
-        last -= 1
-    return x[first:last]
+    bounds = [slice(None)] * x.ndim
+    for number in axis_numbers(active(), axis, x.ndim):
+        others = tuple([k for k in range(x.ndim) if k != number])
+        filled = np.any(x != 0, axis=others) if others else x != 0
+        first, last = 0, x.shape[number]
+        while "f" in trim.lower() and first < last and not bool(filled[first]):
+            first += 1
+        while "b" in trim.lower() and last > first and not bool(filled[last - 1]):
+            last -= 1
+        bounds[number] = slice(first, last)
+    return x[tuple(bounds)] if bounds else x
 
 
 # ------------------------------------------------------------------ splitting: views

@@ -192,7 +192,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         relative = max(x.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else np.expand_dims(array(rtol), -1)
-        bound = np.max(s, axis=-1, keepdims=True) * relative
+        bound = (np.max(s, axis=-1, keepdims=True) if s.size else s) * relative
     else:
         bound = np.expand_dims(array(tol), -1)
     return np.sum(s > bound, axis=-1)
@@ -202,8 +202,11 @@ def cond(x: Any, p: Any = None) -> Any:
     a = matrices("cond", x, square=False)
     if p in (None, 2, -2):
         s = svdvals(a)
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    return norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
+        result = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        result = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
+    known = ~np.any(np.isnan(a), axis=(-2, -1))
+    return np.where(np.isnan(result) & known, np.inf, result).astype(result.dtype, copy=False)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:

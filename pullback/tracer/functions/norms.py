@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, axis_numbers, contents, finish, reduce, safe_sqrt
+from pullback.tracer.functions.common import array, axis_numbers, contents, finish, reduce, safe_sqrt, size_over
 from pullback.tracer.trace import active
 
 
@@ -49,7 +49,7 @@ def _vector(a: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord == np.inf:
-        return np.max(np.abs(a), **options)
+        return _largest(np.abs(a), **options)
     if ord == -np.inf:
         return np.min(np.abs(a), **options)
     if ord == 0:
@@ -64,6 +64,12 @@ def _vector(a: Any, ord: Any, axis: int, keepdims: bool) -> Any:
     return np.where(zero, total, np.where(zero, 1, total) ** (1.0 / ord)).astype(total.dtype, copy=False)
 
 
+def _largest(x: Any, **options: Any) -> Any:
+    """Of sizes, so that the largest of none is 0."""
+    largest: Any = np.max
+    return largest(x, **options) if x.size else largest(x, initial=0, **options)
+
+
 def _matrix(a: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     row, column = axes
     if row == column:
@@ -73,10 +79,10 @@ def _matrix(a: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord in (1, -1, np.inf, -np.inf):
         summed, other = (row, column) if abs(ord) == 1 else (column, row)
         sums = np.sum(np.abs(a), axis=summed, keepdims=True)
-        result = (np.max if ord > 0 else np.min)(sums, axis=other, keepdims=True)
+        result = (_largest if ord > 0 else np.min)(sums, axis=other, keepdims=True)
     elif ord in (2, -2, "nuc"):
         values = np.linalg.svd(np.moveaxis(a, axes, (-2, -1)), compute_uv=False)
-        reducers: dict[Any, Any] = {2: np.max, -2: np.min, "nuc": np.sum}
+        reducers: dict[Any, Any] = {2: _largest, -2: np.min, "nuc": np.sum}
         reduced = reducers[ord](values, axis=-1)
         return np.expand_dims(reduced, tuple(sorted(axes))) if keepdims else reduced
     else:
@@ -89,7 +95,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     a = a if a.dtype.kind in "fc" else a.astype(np.float64)
     axes = axis_numbers(active(), axis, a.ndim)
     kept = [k for k in range(a.ndim) if k not in axes]
-    lines = np.reshape(np.transpose(a, (*kept, *axes)), (*[a.shape[k] for k in kept], -1))
+    lines = np.reshape(np.transpose(a, (*kept, *axes)), (*[a.shape[k] for k in kept], size_over(a.shape, axes)))
     result = _vector(lines, ord, lines.ndim - 1, False)
     return np.reshape(result, tuple([1 if k in axes else n for k, n in enumerate(a.shape)])) if keepdims else result
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, axis_slice, const, contents, finish
+from pullback.tracer.trace import active
 
 
 def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
@@ -16,6 +17,11 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
         raise ValueError("index can't contain negative values")
     if not any(w for pair in widths for w in pair):
         return np.copy(x)
+    empty = [k for k, (n, pair) in enumerate(zip(x.shape, widths, strict=True)) if n == 0 and any(pair)]
+    if empty and not callable(mode) and mode not in ("constant", "empty"):
+        raise active().error(
+            ValueError, f"can't extend empty axis {empty[0]} using modes other than 'constant' or 'empty'"
+        )
     if callable(mode):
         return _pad_by_function(x, widths, mode, kwargs)
     if mode == "constant":
@@ -86,14 +92,26 @@ def _pad_by_index(x: Any, widths: list[tuple[int, int]], mode: str, reflect_type
 
 def _pad_odd(x: Any, widths: list[tuple[int, int]], mode: str) -> Any:
     """Mirrored through the edge value: twice the edge minus the mirror image, round after round."""
-    for axis, width in enumerate(widths):
-        n = x.shape[axis]
-        if width == (0, 0):
+    for axis, (before, after) in enumerate(widths):
+        if x.shape[axis] == 1 and mode == "reflect":  # nothing to mirror
+            x = _pad_by_index(x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)], "edge", "even")
             continue
-        rows = np.pad(np.eye(n), (width, (0, 0)), mode=mode, reflect_type="odd")  # type: ignore[call-overload]
-        moved = np.tensordot(const(rows.astype(x.dtype)), x, axes=(1, axis))
-        x = np.moveaxis(moved, 0, axis)
+        inner = 0 if mode == "symmetric" else 1
+        period = x.shape[axis] - inner
+        while before or after:
+            most = (x.shape[axis] - inner) // period * period
+            left, right = min(most, before), min(most, after)
+            parts = [_mirrored(x, axis, 0, inner, left), x]
+            x = np.concatenate([*parts, _mirrored(np.flip(x, axis), axis, 0, inner, right, turned=True)], axis=axis)
+            before, after = before - left, after - right
     return x
+
+
+def _mirrored(x: Any, axis: int, edge: int, inner: int, count: int, turned: bool = False) -> Any:
+    """`count` layers beside the first one, mirrored in it; `turned` for those behind the last one."""
+    layers = x[axis_slice(axis, inner, inner + count)]
+    image = (2 * x[axis_slice(axis, edge, edge + 1)] - layers).astype(x.dtype, copy=False)
+    return image if turned else np.flip(image, axis)
 
 
 def _pad_ramp(x: Any, widths: list[tuple[int, int]], ends: list[tuple[Any, Any]]) -> Any:

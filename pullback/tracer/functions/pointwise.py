@@ -116,7 +116,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     trace = active()
     listed = [array(c) for c in choices]
     operands = [operand(trace, c) for c in listed]
-    dtype = np.result_type(*[c.dtype for c in listed])
+    dtype = common_dtype(tuple([operand(trace, c).key for c in choices]))
     values = _converted(trace, operands, dtype)
     number, (place,) = len(listed), contents(index)[1]
     place = cast(trace, place, np.dtype(np.int64))

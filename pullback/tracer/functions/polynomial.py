@@ -10,6 +10,7 @@ from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, const
 from pullback.tracer.functions.differences import convolve
 from pullback.tracer.functions.eigen import eigvals
+from pullback.tracer.functions.joining import trim_zeros
 from pullback.tracer.functions.padding import pad
 from pullback.tracer.trace import active
 
@@ -60,7 +61,13 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def polymul(a1: Any, a2: Any) -> Any:
-    return convolve(np.atleast_1d(array(a1)), np.atleast_1d(array(a2)))
+    """Leading zeros, which ends in a guarded decision, are left out."""
+    return convolve(*[_trimmed(np.atleast_1d(array(a))) for a in (a1, a2)])
+
+
+def _trimmed(x: Any) -> Any:
+    kept = trim_zeros(x, "f")
+    return kept if kept.size else const(np.zeros(1, x.dtype))
 
 
 def poly(seq_of_zeros: Any) -> Any:
@@ -75,6 +82,7 @@ def poly(seq_of_zeros: Any) -> Any:
         raise active().error(ValueError, "input must be 1d or non-empty square 2d array.")
     if zeros.size == 0:
         return 1.0
+    zeros = zeros.astype(np.mintypecode(zeros.dtype.char), copy=False)
     result: Any = const(np.ones(1, zeros.dtype))
     for k in range(zeros.size):
         result = convolve(result, np.stack([const(np.ones((), zeros.dtype)), -zeros[k]]))

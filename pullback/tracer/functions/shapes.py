@@ -225,6 +225,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     trace = active()
     if axis is None:
         numbers = tuple([k for k, n in enumerate(x.shape) if n == 1])
+    elif x.ndim == 0 and axis in (0, -1):
+        numbers = ()
     else:
         numbers = axis_numbers(trace, axis, x.ndim)
         if any(x.shape[k] != 1 for k in numbers):
@@ -314,7 +316,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     x = array(a)
-    if axis is None:
+    if axis is None or (x.ndim == 0 and axis in (0, -1)):
         x, axis = ravel(x), 0
     trace = active()
     number = axis_number(trace, axis, x.ndim)

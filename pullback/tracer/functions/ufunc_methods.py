@@ -58,7 +58,7 @@ def reduce(
             options["dtype"] = dtype
         result = REDUCTIONS[ufunc](x, **options)
     elif ufunc is np.logaddexp and where is True and not given(initial):
-        result = _logsumexp(x if dtype is None else x.astype(dtype), axes, keepdims)
+        result = _logsumexp(_prepared(ufunc, x, dtype)[0], axes, keepdims)
     else:
         result = _folded(ufunc, *_prepared(ufunc, x, dtype), axes, keepdims, initial, where)
     return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.reduce", "unsafe")

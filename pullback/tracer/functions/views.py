@@ -14,13 +14,14 @@ from pullback.tracer.cell import element_strides
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, axis_number, const, contents
 from pullback.tracer.functions.shapes import as_tuple, permuted, ravel, strided, view, written
+from pullback.tracer.operands import as_array
 from pullback.tracer.steps import Gathered, Locked, Part, Reshaped, Strided
 from pullback.tracer.trace import Content, active
 
 
-def broadcast_to(array_: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """A read-only view."""
-    x = array(array_)
+    x: Any = as_array(array)
     target = tuple([operator.index(n) for n in shape]) if isinstance(shape, tuple | list) else (operator.index(shape),)
     fits = len(x.shape) <= len(target) and all(
         n in (1, m) for n, m in zip(reversed(x.shape), reversed(target), strict=False)
@@ -99,8 +100,16 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(v), k)
 
 
-def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
-    """Any view by strides in bytes, as a gather of fixed places."""
+def as_strided(
+    x: Any,
+    shape: Any = None,
+    strides: Any = None,
+    subok: bool = False,
+    writeable: bool = True,
+    *,
+    check_bounds: Any = None,
+) -> Any:
+    """Any view by strides in bytes, as a gather of fixed places, which must all be those of elements."""
     a = array(x)
     target = a.shape if shape is None else tuple([operator.index(n) for n in shape])
     steps = a.strides if strides is None else tuple([operator.index(s) for s in strides])
