@@ -42,13 +42,13 @@ class Partials:
     """Elementwise: one local derivative per operand, None where there is none (a predicate, an integer).
 
     `singular` tells per operand whether the partial may be infinite or NaN at a finite point: there a structurally
-    zero cotangent must stay zero (strong zeros). `masks` tells that the partials are structural zeros where an operand
-    was not picked: there the product is zero whatever the cotangent is.
+    zero cotangent must stay zero (strong zeros). `masks` are the operands whose partials are structural zeros where
+    they were not picked: there the product is zero whatever the cotangent is.
     """
 
     partials: tuple[Partial | None, ...]
     singular: Callable[[Op], tuple[bool, ...]]
-    masks: bool = False
+    masks: tuple[int, ...] = ()
 
     def is_singular(self, op: Op, operand: int) -> bool:
         return self.singular(op)[operand]

@@ -54,7 +54,7 @@ def _introduced(op: Op, tiles: set[Op]) -> int:
     if op.name in CHOICES:
         return CHOICE
     match op.opdef.derivative:
-        case Partials(masks=False) | Bilinear():
+        case Partials(masks=()) | Bilinear():
             return NONE
         case _:
             return NONE if op.name in TRANSPARENT or op in tiles else KINK

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
+from pullback.ir.types import TensorType
 from pullback.passes.facts import FINITE, TAME, WILD, Facts, known_number
 from pullback.passes.tapes import add_tapes
 
@@ -33,11 +34,17 @@ class Marked(NamedTuple):
 
 
 def plus(a: Marked | None, b: Marked) -> Marked:
-    """The sum; an element of it is structurally zero only if it is in both."""
+    """The sum."""
     if a is None:
         return b
     total = a.expr + b.expr if a.expr.type.is_inexact else add_tapes(a.expr.f, a.expr, b.expr)
-    return Marked(total, min(a.zeros, b.zeros))
+    return Marked(total, _sum_mark(total.type, (a.zeros, b.zeros)))
+
+
+def _sum_mark(type: TensorType, zeros: Sequence[int]) -> int:
+    """Of a sum: an element is structurally zero only if it is in all of them. The parts of complex numbers come from
+    different terms, one of which may be zero without a mark."""
+    return max(zeros) if type.is_complex else min(zeros)
 
 
 def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:
@@ -73,11 +80,14 @@ def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked
 
 
 def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr, introduced: int = KINK) -> Marked | None:
-    """`mask * ct` for a partial that is 0 where an operand was not picked: there the product is 0 for any `ct`."""
+    """`mask * ct` for a partial that is 0 where an operand was not picked: there the product is 0 for any `ct`.
+
+    Where `ct` is structurally zero it is 0 for any mask.
+    """
     if known_number(mask.value) is not None:
         return times_partial(f, facts, ct, mask)
     if ct.zeros > FAR and facts.wildness(mask.value) != FINITE:
-        mask = f.select(ct.expr.eq(0.0) & f.isnan(mask), f.zeros_like(mask), mask)
+        mask = f.select(ct.expr.eq(0.0) & ~f.isfinite(mask), f.zeros_like(mask), mask)
     return Marked(f.op("strong_mul", mask, ct.expr), max(ct.zeros, introduced))
 
 
@@ -117,8 +127,10 @@ def spread(facts: Facts, op: Op, emitted: Sequence[Op], marks: dict[Value, int])
 def _mark(facts: Facts, op: Op, carried: Sequence[int | None], introduced: int) -> int:
     known = [c for c in carried if c is not None]
     match op.name:
-        case "add" | "sub" | "complex":
-            return min(known) if len(known) == 2 or op.name != "complex" else known[0]
+        case "add" | "sub":
+            return _sum_mark(op.results[0].type, known)
+        case "complex":
+            return min(known)
         case "pad":
             return introduced if op.results[0].type.size != op.operands[0].type.size else known[0]
         case "select" | "update" | "scatter" | "concatenate":

@@ -170,7 +170,7 @@ def pull(f: Emitter, facts: Facts, op: Op, active: Flags, cts: Sequence[MaybeMar
 def _pull_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, active: Flags, ct: Marked) -> list[MaybeMarked]:
     operands, (out,) = _wrap(f, op.operands), _wrap(f, op.results)
     return [
-        pull_partial(f, facts, op, k, ct, partial(f, op, out, *operands), rule.masks) if on and partial else None
+        pull_partial(f, facts, op, k, ct, partial(f, op, out, *operands), k in rule.masks) if on and partial else None
         for k, (partial, on) in enumerate(zip(rule.partials, active, strict=True))
     ]
 

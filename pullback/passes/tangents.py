@@ -86,7 +86,7 @@ def _push_partials(f: Emitter, facts: Facts, op: Op, rule: Partials, tans: Seque
     total: MaybeMarked = None
     for k, (partial, tan) in enumerate(zip(rule.partials, tans, strict=True)):
         if tan is not None and partial is not None:
-            term = push_partial(f, facts, op, k, tan, partial(f, op, out, *operands), rule.masks)
+            term = push_partial(f, facts, op, k, tan, partial(f, op, out, *operands), k in rule.masks)
             total = total if term is None else plus(total, term)
     return total
 

@@ -119,7 +119,7 @@ def singular(*partials: Partial | None) -> Partials:
 def masking(*partials: Partial | None) -> Partials:
     """Partials that are zero where an operand was not picked: what comes back there is zero even if it is infinite."""
     flags = (False,) * len(partials)
-    return Partials(partials, lambda op: flags, masks=True)
+    return Partials(partials, lambda op: flags, masks=tuple(range(len(partials))))
 
 
 def math_call(name: str) -> Scalar:
