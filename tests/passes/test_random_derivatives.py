@@ -29,7 +29,8 @@ PROGRAMS = [fn for fn in PROGRAMS if inexact_numbers(fn.param_types)]
 
 
 def tolerance(fn: Function) -> float:
-    sizes = [v.type.dtype.itemsize // (2 if v.type.is_complex else 1) for op in walk(fn.body) for v in op.results]
+    types = [*fn.param_types, *(v.type for op in walk(fn.body) for v in op.results)]  # gradients round to parameters
+    sizes = [t.dtype.itemsize // (2 if t.is_complex else 1) for t in types]
     return {2: 2e-2, 4: 1e-3}.get(min(s if s > 1 else 8 for s in [*sizes, 8]), 1e-8)
 
 
