@@ -38,11 +38,14 @@ def form_rows(region: Region) -> Region:
     if sum(op.name == "kernel" for op in region.ops) < 2:
         return region
     uses = _uses(region)
+    traffic = {op: _traffic(op) for op in region.ops}
     rebuild = Rebuild()
     waiting = list(reversed(region.ops))
     while waiting:
         op = waiting.pop()
-        group = _Group(op, waiting[: -LOOK_AHEAD - 1 : -1]) if op.name == "kernel" else None
+        ahead = waiting[: -LOOK_AHEAD - 1 : -1]
+        is_large = op.name == "kernel" and traffic[op] + sum([traffic[other] for other in ahead]) >= WORTH_BYTES
+        group = _Group(op, ahead) if is_large else None
         size = group.block_rows(uses) if group is not None else 0
         if group is None or not size:
             rebuild.keep(op, rebuild.current(op))
@@ -53,6 +56,11 @@ def form_rows(region: Region) -> Region:
             rebuild.keep(other, rebuild.current(other))
         _write(group, size, uses, rebuild)
     return rebuild.region(region)
+
+
+def _traffic(op: Op) -> int:
+    """Bytes that the op reads and writes, at most."""
+    return sum([v.type.nbytes for v in (*op.operands, *op.results)])
 
 
 def _uses(region: Region) -> dict[Value, list[Op | None]]:
@@ -79,6 +87,8 @@ class _Group:
         self.before: list[Op] = []
         self.behind: list[Op] = []
         self.span = 0
+        self._ops: set[Op] = set()  # those of the members
+        self._shared: set[Value] = set()  # arrays that they read or make part by part
         self._inside: set[Value] = set()  # made part by part
         self._later: set[Value] = set()  # known only behind the group
         space = first.attrs["space"]
@@ -107,8 +117,7 @@ class _Group:
 
     def _take(self, op: Op) -> bool:
         """Let a kernel go along if it shares an array with the group, perhaps in fewer and larger parts."""
-        known = self._inside | {v for m in self.members for v in m.op.operands if v.type.size > 1}
-        if not any(v in known for v in op.operands) or not op.attrs["space"]:
+        if not any(v in self._shared for v in op.operands) or not op.attrs["space"]:
             return False
         count = gcd(self.members[0].count, op.attrs["space"][0])
         members = self.members
@@ -126,8 +135,11 @@ class _Group:
 
     def _add(self, member: Separated) -> None:
         self.members.append(member)
+        self._ops.add(member.op)
+        self._shared.update(v for v in member.op.operands if v.type.size > 1)
         for value, cut in zip(member.op.results, member.cut, strict=True):
             (self._inside if cut else self._later).add(value)
+        self._shared.update(v for v, cut in zip(member.op.results, member.cut, strict=True) if cut)
 
     # ------------------------------------------------------------------ is it worth it
 
@@ -136,8 +148,7 @@ class _Group:
 
     def stays_inside(self, value: Value, uses: dict[Value, list[Op | None]]) -> bool:
         """Whether no op but the group's reads the value."""
-        ops = {m.op for m in self.members}
-        return all(user in ops for user in uses.get(value, ()))
+        return all(user in self._ops for user in uses.get(value, ()))
 
     def block_rows(self, uses: dict[Value, list[Op | None]]) -> int:
         """How many rows a block has; 0 if the group is not worth it."""
