@@ -39,6 +39,28 @@ class Flags:
         return self.c_contiguous
 
     @property
+    def fortran(self) -> bool:
+        return self.f_contiguous and not self.c_contiguous
+
+    fnc = fortran
+
+    @property
+    def forc(self) -> bool:
+        return self.f_contiguous or self.c_contiguous
+
+    @property
+    def aligned(self) -> bool:
+        return True
+
+    @property
+    def behaved(self) -> bool:
+        return self.writeable
+
+    @property
+    def writebackifcopy(self) -> bool:
+        return False
+
+    @property
     def owndata(self) -> bool:
         return all(isinstance(step, Locked) for step in self._array._steps)
 
@@ -60,7 +82,8 @@ class Flags:
         x._steps, x._version = steps, -1
 
     def __getitem__(self, name: str) -> bool:
-        known = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable"}
+        known = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned"}
+        known |= {"B": "behaved", "X": "writebackifcopy"}
         result: bool = getattr(self, known.get(name, name.lower()))
         return result
 
@@ -234,7 +257,7 @@ class TracedValue(Operators, Methods):
         return self._call(np.copy)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{convert.phrase(self)} cannot be pickled: it exists only while its function is traced")
+        raise convert.not_pickled(self)
 
     def __repr__(self) -> str:
         return convert.text(self)
@@ -307,7 +330,7 @@ class TracedArray(TracedValue, InplaceOperators):
         return self._cell.trace.dispatch.inplace(ufunc, self, other)
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-        self[...] = self._call(np.partition, kth, axis=axis)
+        self[...] = self._call(np.partition, kth, axis=axis, order=order)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         self._call(np.put, indices, values, mode)

@@ -88,7 +88,7 @@ def check_alive(owner: Trace, trace: Trace | None) -> None:
     """`owner`'s values may be used while it runs, in it and in traces inside it."""
     if owner.live and (trace is owner or (trace is not None and trace.is_inside(owner))):
         return
-    where = describe(trace.locator.here(3)) if trace is not None else ""
+    where = describe(trace.locator.users(3)) if trace is not None else ""
     reason = "in another thread or context than the one tracing it" if owner.live else "after its trace had ended"
     raise LeakedValueError(
         f"a traced value of {owner.name!r} was used {reason}; it stands for no number there. "

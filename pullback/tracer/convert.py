@@ -94,7 +94,7 @@ def to_int(x: "TracedValue", what: str) -> int:
         return int(content)
     trace = _trace_for(x)
     if content.type.dtype.kind == "c":
-        raise TypeError(f"int() argument must be a real number, not complex{describe(trace.locator.here(2))}")
+        raise TypeError(f"int() argument must be a real number, not complex{describe(trace.locator.users(2))}")
     if content.type.dtype.kind == "f":
         number = int(present(trace, content))  # infinities and NaN raise what Python raises
         if not _LEAST <= number <= -(_LEAST + 1):
@@ -164,7 +164,7 @@ def number_of(x: "TracedValue", what: str, instead: str) -> Any:
 def lost(x: "TracedValue", what: str, instead: str) -> LostGradientError:
     """The error for a conversion behind which the gradient would vanish."""
     trace = current()
-    where = describe(trace.locator.here(2)) if trace is not None else ""
+    where = describe(trace.locator.users(2)) if trace is not None else ""
     return LostGradientError(
         f"{what} of {phrase(x)} would turn it into a plain number and lose its gradient; {instead}{where}"
     )
@@ -186,7 +186,9 @@ def to_hash(x: "TracedValue") -> int:
     content = read(x)
     if not isinstance(content, Value):
         return hash(content[()])
-    raise TypeError(f"{phrase(x)} has no hash: its number is not fixed. Use int(x) or a constant as a key")
+    raise TypeError(
+        f"{phrase(x)} has no hash: its number is not fixed. Use int(x) or a constant as a key{_here(current())}"
+    )
 
 
 def rounded(x: Any, ndigits: int | None) -> Any:
@@ -206,37 +208,56 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
         trace.watch = True
         return np.array(present(trace, content), dtype)
     if not content.type.is_inexact:
-        where = "" if trace is None else describe(trace.locator.here(2))
+        where = "" if trace is None else describe(trace.locator.users(2))
         raise ConcretizationError(
             f"the numbers of {phrase(x)} are not known here. If it is an index into an array made outside the compiled "
             f"function, write np.asarray(a)[i] for a[i]{where}"
         )
+    scalar = f"write x.astype(np.{x._dtype.name}) for np.{x._dtype.name}(x); " if x._shape == () else ""
     raise lost(
         x,
         "conversion to a plain NumPy array",
-        "this happens when it is stored into an array made outside the traced function (make the array inside it, "
-        "with np.zeros, np.array or np.copy), or handed to code that pullback cannot follow",
+        f"{scalar}this happens when it is stored into an array made outside the traced function (make the array inside "
+        "it, with np.zeros, np.array or np.copy), or handed to code that pullback cannot follow",
     )
 
 
 # Attributes of ndarray that a traced array does not have, and why.
+NO_MEMORY = "a traced array has no memory; hand the result of the compiled function on"
+NO_NUMBERS = "its numbers are not known while tracing; write the result of the compiled function"
+NO_FIELDS = "structured types are not followed; use an array for each field"
+
 REFUSED_ATTRIBUTES: Mapping[str, str] = {
-    "data": "a traced array has no memory",
-    "ctypes": "a traced array has no memory",
-    "tobytes": "its numbers are not known while tracing",
-    "tofile": "its numbers are not known while tracing",
-    "dump": "its numbers are not known while tracing",
-    "dumps": "its numbers are not known while tracing",
-    "byteswap": "bytes of a traced array cannot be reordered",
-    "getfield": "structured types are not followed",
-    "setfield": "structured types are not followed",
+    "data": NO_MEMORY,
+    "ctypes": NO_MEMORY,
+    "tobytes": NO_NUMBERS,
+    "tofile": NO_NUMBERS,
+    "dump": NO_NUMBERS,
+    "dumps": NO_NUMBERS,
+    "byteswap": "bytes of a traced array cannot be reordered; do so before the call, or with the result",
+    "getfield": NO_FIELDS,
+    "setfield": NO_FIELDS,
 }
+
+
+PROTOCOLS = ("__array_interface__", "__array_struct__", "__dlpack__", "__dlpack_device__")
+
+
+def _here(trace: Trace | None) -> str:
+    """The user's line, for the end of a message."""
+    return "" if trace is None else describe(trace.locator.users(3))
+
+
+def not_pickled(x: "TracedValue") -> TypeError:
+    return TypeError(
+        f"{phrase(x)} cannot be pickled: it exists only while its function is traced. Pickle the result of the "
+        f"compiled function{_here(current())}"
+    )
 
 
 def no_attribute(x: "TracedValue", name: str) -> AttributeError:
     """The error for an attribute that a traced array does not have, with the reason where there is one."""
-    if name in REFUSED_ATTRIBUTES:
-        trace = current()
-        where = describe(trace.locator.here(2)) if trace is not None else ""
-        return AttributeError(f"{phrase(x)} has no {name!r}: {REFUSED_ATTRIBUTES[name]}{where}")
-    return AttributeError(f"{phrase(x)} has no attribute {name!r}")
+    reason = REFUSED_ATTRIBUTES.get(name) or (NO_MEMORY if name in PROTOCOLS else None)
+    if reason is not None:
+        return AttributeError(f"{phrase(x)} has no {name!r}: {reason}{_here(current())}")
+    return AttributeError(f"{phrase(x)} has no attribute {name!r}" + ("" if name[:2] == "__" else _here(current())))

@@ -71,6 +71,9 @@ class Dispatch:
         trace = current()
         if trace is None:
             return self._outside(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
+        refused = self._refusal(ufunc)
+        if refused is not None:
+            return self._plain_or_refused(trace, ufunc, method, inputs, kwargs, refused)
         if method == "__call__":
             gufunc = self.tables.gufuncs.get(ufunc)
             if gufunc is not None:
@@ -83,6 +86,21 @@ class Dispatch:
             )
         return known(ufunc, *inputs, **kwargs)
 
+    def _refusal(self, ufunc: Any) -> Refused | None:
+        """Why a ufunc of NumPy is refused; `np.frompyfunc` makes ufuncs of objects alone."""
+        entry = self.tables.functions.get(np.frompyfunc if _is_of_objects(ufunc) else ufunc)
+        return entry if isinstance(entry, Refused) else None
+
+    def _plain_or_refused(
+        self, trace: Trace, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any], refused: Refused
+    ) -> Any:
+        result = call_plain(trace, getattr(ufunc, method), inputs, kwargs)
+        if result is DEPENDS:
+            short: str = ufunc.__name__
+            name = f"np.{short}" if getattr(np, short, None) is ufunc else short
+            raise trace.error(UnsupportedError, f"{name} cannot be traced: {refused.reason}")
+        return result
+
     def binary(self, ufunc: Any, x: Any, y: Any) -> Any:
         if current() is None:
             return self._outside(ufunc, (x, y), {})
@@ -94,7 +112,10 @@ class Dispatch:
         return ufuncs.binary(self.tables.ufuncs, ufunc, x, y)
 
     def _unknown_operand(self, ufunc: Any, x: Any, y: Any) -> Any:
-        """Lists count as arrays; the rest is left to the other operand."""
+        """Lists count as arrays, nothing and text equal no number; the rest is left to the other operand."""
+        if isinstance(y, str | bytes | None) and ufunc in (np.equal, np.not_equal) and isinstance(x, TracedValue):
+            whole = np.full(x._shape, ufunc is np.not_equal)
+            return new_array(active(), whole) if isinstance(x, TracedArray) else bool(whole)
         if isinstance(x, list | tuple | range) or isinstance(y, list | tuple | range):
             return self.binary(ufunc, as_array(x), as_array(y))
         return NotImplemented
@@ -248,6 +269,10 @@ _USUAL = frozenset({TracedArray, TracedScalar, float, int})
 
 def _is_operand(x: Any) -> bool:
     return type(x) in _USUAL or isinstance(x, TracedValue | np.ndarray | np.generic) or type(x) in PYTHON_NUMBERS
+
+
+def _is_of_objects(ufunc: Any) -> bool:
+    return ufunc.ntypes == 1 and set(ufunc.types[0]) == set("O->")
 
 
 def _holds_selection(xs: Any) -> bool:

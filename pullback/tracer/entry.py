@@ -17,6 +17,7 @@ from pullback.record import record
 from pullback.tracer.arguments import Spec, Static, describe
 from pullback.tracer.array import PythonType, TracedArray, TracedScalar, TracedValue, new_array, new_scalar
 from pullback.tracer.cell import Cell, content_in, read
+from pullback.tracer.elsewhere import refused_elsewhere
 from pullback.tracer.environment import Environment, environment_of
 from pullback.tracer.evaluate import present
 from pullback.tracer.functions.table import DISPATCH, PATCHER, SEARCHING
@@ -185,13 +186,19 @@ def _traced(
 
 
 def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result. NumPy hides an error of ours behind its own when an element cannot be stored: show ours."""
+    """The result. NumPy hides an error of ours behind its own when an element cannot be stored: show ours. Where Python
+    or a library refuses a traced value, say where."""
     try:
         return fn(*args, **kwargs)
-    except ValueError as error:
-        if isinstance(error.__cause__, PullbackError) and not isinstance(error, PullbackError):
-            raise error.__cause__ from None
+    except PullbackError:
         raise
+    except (TypeError, ValueError) as error:
+        if isinstance(error.__cause__, PullbackError):
+            raise error.__cause__ from None
+        named = refused_elsewhere(error)
+        if named is None:
+            raise
+        raise named from error
 
 
 def _name(fn: Any) -> str:

@@ -97,10 +97,18 @@ class Environment:
             found.append(("Python's random module", sys.modules["random"].getstate()))
         if "numpy.random" in sys.modules:
             found.append(("np.random", np.random.mtrand._rand._bit_generator.state))
-            for number, generator in enumerate(self.generators):
-                bits = getattr(generator, "bit_generator", None) or generator._bit_generator
-                found.append((f"a {type(generator).__name__} from outside" + " (another)" * number, bits.state))
+        for number, generator in enumerate(self.generators):
+            label = f"a {type(generator).__name__} from outside" + " (another)" * number
+            found.append((label, _state_of(generator)))
         return found
+
+
+def _state_of(generator: Any) -> Any:
+    """Of a generator of NumPy or of Python."""
+    if hasattr(generator, "getstate"):
+        return generator.getstate()
+    bits = getattr(generator, "bit_generator", None) or generator._bit_generator
+    return bits.state
 
 
 def _same_state(x: Any, y: Any) -> bool:

@@ -11,6 +11,8 @@ from pullback.ir.graph import Location
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+STANDARD = os.path.dirname(os.__file__) + os.sep
+INSTALLED = ("/site-packages/", "/dist-packages/", "\\site-packages\\")
 _EXAMPLES = _PACKAGE + "demo" + os.sep  # programs written as a user writes them
 
 
@@ -19,6 +21,13 @@ def is_internal_file(file: str) -> bool:
     if file.startswith(_PACKAGE):
         return not file.startswith(_EXAMPLES)
     return file.startswith((_NUMPY, "<__array_function__"))
+
+
+def is_library_file(file: str) -> bool:
+    """Whether `file` belongs to the standard library or to an installed package."""
+    if not file or file.startswith("<frozen") or is_internal_file(file):
+        return True
+    return file.startswith(STANDARD) or any(part in file for part in INSTALLED)
 
 
 class Locator:
@@ -53,6 +62,17 @@ class Locator:
                 return place
             frame = frame.f_back  # type: ignore[assignment]
         return None
+
+
+    def users(self, depth: int = 1) -> Location | None:
+        """For an error: the nearest line outside all libraries, or that of `here` where there is none."""
+        frame = sys._getframe(depth)
+        while frame is not None:
+            code = frame.f_code
+            if not is_library_file(code.co_filename):
+                return Location(code.co_filename, frame.f_lineno or 0, code.co_name)
+            frame = frame.f_back  # type: ignore[assignment]
+        return self.here(depth + 1)
 
 
 def describe(place: Location | None) -> str:

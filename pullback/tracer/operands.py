@@ -88,13 +88,12 @@ def check_array(trace: Trace, x: Array) -> Array:
     if isinstance(x, np.ma.MaskedArray | np.matrix):
         raise trace.error(
             UnsupportedError,
-            f"{type(x).__name__} is not followed; use a plain array (plain_array(x)) and np.where or a boolean mask",
+            f"{type(x).__name__} is not followed; use a plain array (np.asarray(x)) and np.where or a boolean mask",
         )
     if dtype not in DTYPE_NAMES and dtype.newbyteorder("=") in DTYPE_NAMES:
         return plain_array(x, dtype.newbyteorder("="))
     if dtype not in DTYPE_NAMES:
-        names = ", ".join(str(d) for d in DTYPE_NAMES)
-        raise trace.error(ArgumentError, f"an array of dtype {dtype} cannot be traced; convert it to one of {names}")
+        raise trace.error(ArgumentError, untraceable(dtype))
     return plain_array(x)
 
 
@@ -210,7 +209,14 @@ def cast(trace: Trace, content: Content, dtype: DType) -> Content:
     """`content` in another dtype, as astype converts."""
     if dtype_of(content) == dtype:
         return content
+    if dtype not in DTYPE_NAMES:
+        raise trace.error(ArgumentError, untraceable(dtype))
     return trace.apply("cast", content, dtype=dtype)
+
+
+def untraceable(dtype: DType) -> str:
+    names = ", ".join(str(d) for d in DTYPE_NAMES)
+    return f"an array of dtype {dtype} cannot be traced; convert it to one of {names}"
 
 
 def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:

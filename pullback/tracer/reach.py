@@ -6,7 +6,6 @@ other means (`getattr`, `vars`), all of them count.
 """
 
 import functools
-import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.tracer.location import is_internal_file
+from pullback.tracer.location import is_library_file
 from pullback.tracer.outside import MISSING, Attributes, Container, Definition, Name, own_attribute, parts_of
 
 LIMIT = 2000
@@ -23,8 +22,6 @@ LIMIT = 2000
 
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-_STANDARD = os.path.dirname(os.__file__) + os.sep
-_INSTALLED = ("/site-packages/", "/dist-packages/", "\\site-packages\\")
 _BY_OTHER_MEANS = frozenset(
     {"getattr", "vars", "__dict__", "eval", "exec", "attrgetter", "asdict", "astuple", "fields"}
 )
@@ -106,7 +103,7 @@ class Reach:
             self.visit(f"{type(value.__self__).__name__} object", value.__self__)
         elif isinstance(value, _CONTAINERS):
             self._container(label, value)
-        elif "numpy.random" in sys.modules and isinstance(value, np.random.Generator | np.random.RandomState):
+        elif _is_generator(value):
             self.generators.append(value)
         elif not _is_library_thing(value):
             self._thing(label, value)
@@ -115,7 +112,7 @@ class Reach:
         wrapped = getattr(fn, "__wrapped__", None)
         if wrapped is not None:
             self.visit(fn.__name__, wrapped)
-        if _is_library_file(fn.__code__.co_filename):
+        if is_library_file(fn.__code__.co_filename):
             return
         self.definitions.append(Definition.of(fn))
         space = fn.__globals__
@@ -175,6 +172,14 @@ class Reach:
         return sorted(self._mentioned & own | hiding | (special if isinstance(thing, type) else set()))
 
 
+def _is_generator(value: Any) -> bool:
+    """A random generator of NumPy or of Python; one made without a seed at each call (`SystemRandom`) has no state."""
+    if "numpy.random" in sys.modules and isinstance(value, np.random.Generator | np.random.RandomState):
+        return True
+    python = sys.modules.get("random")
+    return python is not None and isinstance(value, python.Random) and not isinstance(value, python.SystemRandom)
+
+
 def _classes(thing: Any) -> tuple[type, ...]:
     """Where attributes are looked up that are not in the object itself."""
     return thing.__mro__[1:] if isinstance(thing, type) else type(thing).__mro__
@@ -219,7 +224,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _is_library_thing(value: Any) -> bool:
     """A module or class of a library, or an object whose attributes are out of sight."""
     if isinstance(value, ModuleType):
-        return _is_library_file(getattr(value, "__file__", None) or "")
+        return is_library_file(getattr(value, "__file__", None) or "")
     if isinstance(value, type):
         return _is_library_class(value)
     if isinstance(value, property | staticmethod | classmethod | functools.partial):
@@ -229,10 +234,4 @@ def _is_library_thing(value: Any) -> bool:
 
 def _is_library_class(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
-    return cls.__module__ != "__main__" and _is_library_file(getattr(module, "__file__", None) or "")
-
-
-def _is_library_file(file: str) -> bool:
-    if not file or file.startswith("<frozen") or is_internal_file(file):
-        return True
-    return file.startswith(_STANDARD) or any(part in file for part in _INSTALLED)
+    return cls.__module__ != "__main__" and is_library_file(getattr(module, "__file__", None) or "")

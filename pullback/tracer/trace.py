@@ -339,7 +339,7 @@ class Trace:
 
     def error(self, kind: type[Exception], message: str) -> Exception:
         """An error of `kind` with the user's line behind the message; to be raised."""
-        return kind(f"{message}{describe(self.locator.here(2))}")
+        return kind(f"{message}{describe(self.locator.users(2))}")
 
     def is_inside(self, outer: "Trace") -> bool:
         """Whether this trace runs within `outer`."""

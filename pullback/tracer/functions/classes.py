@@ -139,7 +139,7 @@ VALUE_ONLY: Mapping[str, str] = {
 }
 
 BITS = "it rearranges bits, which no op does; use arithmetic on integers"
-BUSINESS = "dates are not followed"
+BUSINESS = "dates are not followed; work them out before the call, and pass numbers"
 TEXT = "the text of a traced value is not its numbers; print the result of the compiled function"
 FILES = "a traced value has no numbers to write; save the result of the compiled function"
 MATRIX = "np.matrix is not followed; use arrays and the @ operator"
@@ -165,7 +165,7 @@ REFUSED: Mapping[str, str] = {
     "np.nditer": ITERATOR,
     "np.nested_iters": ITERATOR,
     "np.frompyfunc": "a ufunc of a Python function hides it; use np.vectorize, or call the function on arrays",
-    "np.from_dlpack": "a traced array has no memory to share",
+    "np.from_dlpack": "a traced array has no memory to share; hand the result of the compiled function on",
 }
 
 # Names that do not take arrays of numbers: types, errors, settings, files, documentation.

@@ -151,6 +151,8 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
 
 def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     """Zeros: NumPy promises nothing about the content, and a compiled function must not depend on chance."""
+    if np.dtype(dtype) not in DTYPE_NAMES:
+        return np.empty(_shape(shape), dtype)
     return zeros(shape, dtype, order)
 
 

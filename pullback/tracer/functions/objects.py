@@ -1,18 +1,19 @@
-"""Objects of the numpy module that are no functions: `r_`, `mgrid`, `vectorize`, `random` and others."""
+"""Objects of the numpy module that are no functions: `r_`, `mgrid`, `vectorize` and others."""
 
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from pullback.errors import UnsupportedError
 from pullback.tracer.array import TracedValue
 from pullback.tracer.functions import views
+from pullback.tracer.functions.classes import REFUSED
 from pullback.tracer.functions.common import array, constant_array
 from pullback.tracer.functions.joining import C_, R_
 from pullback.tracer.operands import holds_traced
-from pullback.tracer.patching import Finder, Row, Switch, wrapper
+from pullback.tracer.patching import Row, Switch, wrapper
 from pullback.tracer.trace import active, current
 
 
@@ -113,50 +114,30 @@ def _gathered(results: list[Any], shape: tuple[int, ...], otypes: Any, number: i
     return made if shape else made[()]
 
 
-# ------------------------------------------------------------------ randomness
+# ------------------------------------------------------------------ what NumPy's protocols do not reach
 
 
-def _refused_random(name: str) -> Any:
-    """A random draw inside a trace would be the same in every call of the compiled function."""
+def _refusing(name: str, reason: str) -> Row:
+    """A function or class that would take a traced value apart, with an error of ours where it is given one."""
+    original = getattr(np, name)
 
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name=name))
-
-    return refuse
-
-
-RANDOM_MESSAGE = (
-    "np.random.{name} inside a traced function would be drawn once and be the same in every call; "
-    "draw outside and pass the numbers as an argument, or use a generator made inside with a fixed seed "
-    "(np.random.default_rng(0))"
-)
-
-
-def _seeded(original: Any) -> Any:
-    """Generators with a seed give the same numbers each time; without one they must not be frozen."""
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        if (args[0] if args else kwargs.get("seed")) is None:
-            raise active().error(UnsupportedError, RANDOM_MESSAGE.format(name="default_rng"))
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if holds_traced([*args, *kwargs.values()]):
+            raise active().error(UnsupportedError, f"np.{name} cannot be traced: {reason}")
         return original(*args, **kwargs)
 
-    return make
+    return np, name, wrapper(original, refuse)
 
 
-def _random_replacements(module: Any) -> list[Row]:
-    """Every function of `numpy.random` that draws from the global state, and the maker of generators."""
-    state = module.mtrand._rand
-    rows: list[Row] = []
-    for name in sorted(vars(module)):
-        original = getattr(module, name)
-        if getattr(original, "__self__", None) is state and name not in ("get_state", "set_state", "seed"):
-            rows.append((module, name, _refused_random(name)))
-    rows.append((module, "default_rng", _seeded(module.default_rng)))
-    return rows
-
-
-# NumPy loads its random module only when it is asked for; so do we
-FINDERS: tuple[Finder, ...] = (("numpy.random", _random_replacements),)
+def _unreached() -> list[Row]:
+    """The refused names of numpy itself that no protocol hands to the tracer."""
+    names = [name.split(".")[1] for name in REFUSED if name.count(".") == 1 and hasattr(np, name.split(".")[1])]
+    known = [(name, getattr(np, name)) for name in names]
+    return [
+        _refusing(name, REFUSED[f"np.{name}"])
+        for name, found in known
+        if not hasattr(found, "_implementation") and not isinstance(found, np.ufunc)
+    ]
 
 
 REPLACEMENTS: list[tuple[Any, str, Any]] = [
@@ -168,4 +149,5 @@ REPLACEMENTS: list[tuple[Any, str, Any]] = [
     (np, "broadcast", wrapper(np.broadcast, broadcast)),
     (np.lib.stride_tricks, "as_strided", wrapper(np.lib.stride_tricks.as_strided, views.as_strided)),
     (np.vectorize, "__call__", _vectorized(np.vectorize.__call__)),
+    *_unreached(),
 ]

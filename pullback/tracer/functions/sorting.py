@@ -238,7 +238,7 @@ def unique(ar: Any, *args: Any, **kwargs: Any) -> Any:
     plain = isinstance(content, np.ndarray) or x.dtype.kind in "biu" or content in trace.settled
     if plain:
         return _by_value(np.unique)(x, *args, **kwargs)
-    if args or {k for k, v in kwargs.items() if v and k not in ("equal_nan", "sorted")}:
+    if args or any(v is not None and v is not False for k, v in kwargs.items() if k not in ("equal_nan", "sorted")):
         raise trace.error(
             UnsupportedError, "np.unique of traced numbers is followed without return_* and axis arguments only"
         )

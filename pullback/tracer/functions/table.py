@@ -30,6 +30,7 @@ from pullback.tracer.functions import (
     polynomial,
     products,
     quantiles,
+    randomness,
     ranges,
     reductions,
     shapes,
@@ -129,7 +130,7 @@ class Namespace:
 
 
 REPLACEMENTS = [*wrappers(np, creation.CREATORS), *objects.REPLACEMENTS]
-PATCHER = Patcher(REPLACEMENTS, (*objects.FINDERS, *special.FINDERS, *clones.FINDERS))
+PATCHER = Patcher(REPLACEMENTS, (*randomness.FINDERS, *special.FINDERS, *clones.FINDERS))
 DISPATCH = Dispatch(
     Tables(
         functions=_with_wrappers(merged()),
