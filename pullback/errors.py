@@ -28,6 +28,14 @@ class UnsupportedError(PullbackError, NotImplementedError, TypeError):
     """A NumPy function, mode or argument that pullback does not follow."""
 
 
+class OutsideWriteError(UnsupportedError):
+    """A traced result was to be written into an array made outside the traced function."""
+
+
+class ReadOnlyError(PullbackError, ValueError):
+    """An assignment to an array that may not be written to."""
+
+
 class LostGradientError(PullbackError, TypeError):
     """A conversion (``float(x)``, an opaque call) behind which the gradient would silently vanish."""
 

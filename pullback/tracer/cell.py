@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.errors import LeakedValueError, UnsupportedError
+from pullback.errors import LeakedValueError, ReadOnlyError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import DType, Shape
 from pullback.tracer.evaluate import present
@@ -106,7 +106,7 @@ def write(x: "TracedValue", new: Content) -> None:
     cell = x._cell
     trace = _writing_trace(cell, new)
     if cell.readonly or not all(s.writeable for s in x._steps):
-        raise ValueError(f"assignment destination is read-only: {_locked_by(x)}{describe(trace.locator.here(2))}")
+        raise ReadOnlyError(f"assignment destination is read-only: {_locked_by(x)}{describe(trace.locator.here(2))}")
     if 0 in x._shape:
         return
     if not x._steps:

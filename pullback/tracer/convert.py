@@ -173,7 +173,8 @@ def lost(x: "TracedValue", what: str, instead: str) -> LostGradientError:
 def to_float(x: "TracedValue") -> float:
     instead = (
         "keep it as it is, or use the NumPy function instead of one from `math` (np.sin for math.sin); if it is to be "
-        "stored into an array made outside the traced function, make that array inside (np.zeros, np.copy)"
+        "stored into an array made outside the traced function, make that array inside (np.zeros) or write to a copy "
+        "of it (np.copy)"
     )
     return float(number_of(x, "float()", instead))
 

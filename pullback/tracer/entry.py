@@ -9,7 +9,14 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from pullback.errors import ArgumentError, ConcretizationError, LostGradientError, PullbackError
+from pullback.errors import (
+    ArgumentError,
+    ConcretizationError,
+    LostGradientError,
+    OutsideWriteError,
+    PullbackError,
+    ReadOnlyError,
+)
 from pullback.ir.graph import Attrs, Function, Location, Op, Region, Value
 from pullback.ir.interpret import interpret
 from pullback.ir.types import DTYPE_NAMES, tensor_type
@@ -24,6 +31,7 @@ from pullback.tracer.functions.table import DISPATCH, PATCHER, SEARCHING
 from pullback.tracer.operands import PYTHON_NUMBERS, content_of
 from pullback.tracer.reach import unwrapped
 from pullback.tracer.segments import with_checkpoints
+from pullback.tracer.standins import StandIns
 from pullback.tracer.trace import (
     Array,
     Check,
@@ -132,10 +140,15 @@ def trace(
     run = functools.partial(_traced, fn, tree, leaves, values, names, ties, patch, choices, careful)
     try:
         return run(search=False)
-    except (LostGradientError, ConcretizationError):
+    except (LostGradientError, ConcretizationError, OutsideWriteError) as error:
         if not patch:
             raise
-    return run(search=True)  # the number was lost inside a list, perhaps: see `functions.lists`
+        first: PullbackError = error
+    # lost inside a list, perhaps (see `functions.lists`), or in a copy of an array from outside (see `standins`)
+    try:
+        return run(search=True)
+    except ReadOnlyError:
+        raise first from None  # it is the array from outside itself that is written to
 
 
 def _traced(
@@ -150,7 +163,7 @@ def _traced(
     careful: bool,
     search: bool,
 ) -> Traced:
-    """`trace`, with or without NumPy's functions replaced by those that search for traced values."""
+    """`trace`; with `search`, NumPy's functions look for traced values, and arrays from outside are traced ones."""
     environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties, choices=dict(choices), careful=careful)
     state.reachable.update([id(array) for _, array in environment.arrays])
@@ -159,7 +172,7 @@ def _traced(
     with running(state), patched, searching, environment.no_randomness(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
-        result = _called(PATCHER.traced(fn), args, kwargs)
+        result = (_called_outside if search else _called)(PATCHER.traced(fn), args, kwargs)
         out_leaves, out_tree = flatten(result)
         state.place = _source(fn)
         outputs, results = _outputs(state, out_leaves)
@@ -199,6 +212,15 @@ def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         if named is None:
             raise
         raise named from error
+
+
+def _called_outside(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same of a copy of the function that finds traced arrays outside itself."""
+    stand_ins = StandIns()
+    try:
+        return _called(stand_ins.of(fn), args, kwargs)
+    finally:
+        stand_ins.hand_back()
 
 
 def _name(fn: Any) -> str:

@@ -202,7 +202,7 @@ def _functions_inside(value: Any) -> Iterable[Any]:
     if isinstance(value, staticmethod | classmethod):
         return (value.__func__,)
     found = [getattr(value, "__wrapped__", None)]
-    if not isinstance(value, type | ModuleType) and _is_library_class(type(value)):
+    if not isinstance(value, type | ModuleType) and is_library_class(type(value)):
         found += [x for x in getattr(value, "__dict__", {}).values() if isinstance(x, FunctionType | MethodType)]
     return found
 
@@ -226,12 +226,12 @@ def _is_library_thing(value: Any) -> bool:
     if isinstance(value, ModuleType):
         return is_library_file(getattr(value, "__file__", None) or "")
     if isinstance(value, type):
-        return _is_library_class(value)
+        return is_library_class(value)
     if isinstance(value, property | staticmethod | classmethod | functools.partial):
         return False
     return not hasattr(value, "__dict__") and not any(_slot_names(cls) for cls in type(value).__mro__)
 
 
-def _is_library_class(cls: type) -> bool:
+def is_library_class(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     return cls.__module__ != "__main__" and is_library_file(getattr(module, "__file__", None) or "")

@@ -21,6 +21,7 @@ from pullback.ir.interpret import evaluate_values
 from pullback.ir.ops import OPS
 from pullback.ir.types import DType, Shape, TensorType, tensor_type
 from pullback.record import record
+from pullback.tracer.advice import asked_by
 from pullback.tracer.location import Locator, describe
 from pullback.tracer.segments import Segment
 
@@ -325,7 +326,7 @@ class Trace:
         try:
             return evaluate_values([value], self.known)[0]
         except ArgumentError:
-            raise abstract_error(self, "a Python branch or conversion") from None
+            raise abstract_error(self) from None
 
     def _next_code(self) -> int:
         """A number that no check has in this trace, in those around it, or in those inside of them."""
@@ -370,10 +371,15 @@ def dtype_of(content: Content) -> DType:
     return content.type.dtype if isinstance(content, Value) else content.dtype
 
 
-def abstract_error(trace: Trace, what: str) -> Exception:
-    """Python asked for a number where only types are known."""
-    return trace.error(
-        ConcretizationError,
-        f"{what} needs the number behind a traced value, but this function is traced for argument types alone. "
-        "Give example values, or use pullback.cond / pullback.while_loop / np.where",
-    )
+def abstract_error(trace: Trace) -> Exception:
+    """Python asked for a number where only types are known: in the body of a loop or branch, or with types for
+    arguments."""
+    asked, outermost = asked_by(), trace
+    while outermost.parent is not None:
+        outermost = outermost.parent
+    if trace is outermost or None in outermost.suppliers.values():
+        why = "but this function is traced for argument types alone. Give example values, or write"
+    else:
+        why = "but the body of a compiled loop or branch is traced once, for all turns and all numbers. Write"
+    message = f"{asked.name} needs the number behind a traced value, {why} {asked.instead}"
+    return trace.error(ConcretizationError, message)

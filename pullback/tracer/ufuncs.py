@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
-from pullback.errors import ConcretizationError, TypeRuleError, UnsupportedError
+from pullback.errors import ConcretizationError, OutsideWriteError, TypeRuleError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DType, Shape
 from pullback.record import record
@@ -414,7 +414,7 @@ def _store(trace: Trace, ufunc: np.ufunc, result: Content, out: Any, where: Any,
     if out is None:
         return new_result(trace, _masked(trace, result, None, where))
     if not isinstance(out, TracedArray):
-        raise trace.error(UnsupportedError, plain_out(f"np.{ufunc.__name__}", out))
+        raise trace.error(OutsideWriteError, plain_out(f"np.{ufunc.__name__}", out))
     if where is not True:
         shape = broadcast_shape(trace, f"{ufunc.__name__}", [shape_of(result), out._shape])
         old = read(out)

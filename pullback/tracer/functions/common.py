@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import IndexRangeError, UnsupportedError
+from pullback.errors import IndexRangeError, OutsideWriteError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, DTYPE_NAMES, I64, DType, Shape
 from pullback.tracer.array import TracedArray, TracedValue, new_array, new_result
@@ -79,7 +79,7 @@ def finish(content: Content, out: Any = None, name: str = "", casting: str = "sa
         return new_result(trace, content)
     (target,) = out if isinstance(out, tuple) else (out,)
     if not isinstance(target, TracedArray):
-        raise trace.error(UnsupportedError, plain_out(name, target))
+        raise trace.error(OutsideWriteError, plain_out(name, target))
     store(trace, name, content, target, casting)
     return target
 

@@ -156,6 +156,19 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
     return zeros(shape, dtype, order)
 
 
+def ndarray(
+    shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None, order: Any = None
+) -> Any:
+    """`np.ndarray(shape)`: as `np.empty`. On memory that is given it is NumPy's own."""
+    if buffer is None and strides is None:
+        return empty(shape, dtype, order or "C")
+    if isinstance(buffer, TracedValue):
+        raise active().error(
+            UnsupportedError, "np.ndarray with buffer= shows memory, which a traced array has not; slice or reshape it"
+        )
+    return np.ndarray(_shape(shape), dtype, buffer, offset, strides, order)
+
+
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Any:
     return _made(np.ones(_shape(shape), dtype), order)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError, TypeRuleError, UnsupportedError
+from pullback.errors import OutsideWriteError, ShapeError, TypeRuleError, UnsupportedError
 from pullback.tracer.array import TracedArray
 from pullback.tracer.functions.common import (
     NOVALUE,
@@ -164,7 +164,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
     """Unbuffered: repeated indices take part again and again."""
     trace = active()
     if not isinstance(a, TracedArray):
-        raise trace.error(UnsupportedError, plain_out(f"np.{ufunc.__name__}.at", a))
+        raise trace.error(OutsideWriteError, plain_out(f"np.{ufunc.__name__}.at", a))
     if (b is None) != (ufunc.nin == 1):
         raise trace.error(ValueError, f"np.{ufunc.__name__}.at takes {'no values' if ufunc.nin == 1 else 'values'}")
     if ufunc in (np.add, np.subtract) and a.dtype.kind != "b":

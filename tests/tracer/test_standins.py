@@ -1,0 +1,136 @@
+"""Copies of arrays from outside the function take traced values."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import ndarray
+
+import pullback
+from pullback.errors import LostGradientError, OutsideWriteError
+from tests.tracer.support import assert_as_numpy
+
+TABLE = np.arange(4.0)
+COUNT = 0
+
+
+def _filled(p: Any) -> Any:
+    y = TABLE.copy()
+    y[1] = p
+    return y
+
+
+def _by_default(p: Any, base: Any = TABLE, *, more: Any = TABLE) -> Any:
+    y, z = base.copy(), more.astype(float)
+    y[0], z[1] = p, p
+    return y.sum() * z[1]
+
+
+class Model:
+    def __init__(self) -> None:
+        self.weights = np.array([1.0, 2.0])
+        self.calls = 0
+
+    def loss(self, p: Any) -> Any:
+        self.calls += 1
+        w = self.weights.copy()
+        w[0] *= p
+        return np.sum(w**2)
+
+
+def _of_closure() -> Any:
+    outside = np.ones((2, 2))
+
+    def f(p: Any) -> Any:
+        y = outside.T.copy()
+        y[0] += p
+        y[1, 1] *= p
+        return np.sum(y**3)
+
+    return f
+
+
+def _computed(p: Any) -> Any:
+    y = TABLE[1:] * 2.0
+    y += p
+    np.multiply(y, p, out=y)
+    return np.sum(y)
+
+
+def _allocated(p: Any) -> Any:
+    y = np.ndarray((3,))
+    z = ndarray(2, order="F")
+    y[:] = p
+    z[:] = p * 2
+    return np.sum(y) * z[0], isinstance(y, np.ndarray), isinstance(TABLE, np.ndarray)
+
+
+FUNCTIONS = {
+    "a global": lambda p: np.sum(_filled(p) ** 2),
+    "a closure": _of_closure(),
+    "defaults": _by_default,
+    "an attribute": Model().loss,
+    "a partial": functools.partial(lambda table, p: np.sum(_filled(p) * table), TABLE),
+    "what NumPy computes": _computed,
+    "np.ndarray": lambda p: _allocated(p)[0],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_copy_of_an_outside_array_takes_traced_values(name: str) -> None:
+    function = FUNCTIONS[name]
+    assert_as_numpy(function, 1.5)
+    step = 1e-6
+    numeric = (function(1.5 + step) - function(1.5 - step)) / (2 * step)
+    np.testing.assert_allclose(pullback.grad(function)(1.5), numeric, rtol=1e-6)
+
+
+def test_np_ndarray_is_still_the_type_of_arrays() -> None:
+    assert_as_numpy(lambda p: _allocated(p)[1:], 2.0)
+
+
+def test_the_outside_array_is_read_anew_and_never_written_to() -> None:
+    outside = np.array([1.0, 2.0])
+
+    def f(p: Any) -> Any:
+        y = outside.copy()
+        y[0] = p
+        return np.sum(y * p)
+
+    compiled = pullback.jit(f)
+    assert compiled(3.0) == 15.0
+    outside[1] = 10.0
+    assert compiled(3.0) == 39.0
+    np.testing.assert_array_equal(outside, [1.0, 10.0])
+
+
+def test_side_effects_reach_the_original_names_and_objects() -> None:
+    model, seen = Model(), [0]
+
+    def f(p: Any) -> Any:
+        global COUNT
+        COUNT += 1
+        seen.append(1)
+        return model.loss(p) + _filled(p)[1]
+
+    before = COUNT
+    assert pullback.grad(f)(2.0) == 5.0
+    assert before < COUNT
+    assert len(seen) > 1
+    assert model.calls > 0
+
+
+def test_writing_to_the_outside_array_itself_names_the_line_and_the_way_out() -> None:
+    def assign(p: Any) -> Any:
+        TABLE[0] = p
+        return TABLE
+
+    def add(p: Any) -> Any:
+        return np.add(p, 1, out=TABLE)
+
+    with pytest.raises(LostGradientError, match=r"(?s)write to a copy of it \(np.copy\).*test_standins\.py:\d+"):
+        pullback.jit(assign)(1.0)
+    with pytest.raises(OutsideWriteError, match=r"(?s)np\.copy.*test_standins\.py:\d+"):
+        pullback.jit(add)(np.ones(4))
+    np.testing.assert_array_equal(TABLE, np.arange(4.0))
