@@ -10,6 +10,7 @@ from pullback.ir.interpret import interpret
 from pullback.ir.opdef import Array
 from pullback.ir.text import print_function
 from pullback.ir.verify import verify
+from pullback.passes import memory
 from pullback.passes.fuse import fuse
 from pullback.passes.tolerance import disagreement, evaluate_with_tolerance
 from tests.random_programs import GENERATED, THEMES, arguments_for, random_function
@@ -17,6 +18,7 @@ from tests.random_programs import GENERATED, THEMES, arguments_for, random_funct
 # Factorisations and transforms have tests of their own: random programs seldom give them matrices worth factoring.
 LIBRARY = {"cholesky", "solve", "triangular_solve", "slogdet", "eigh", "svd", "qr", "fft"}
 OPS = tuple(name for name in GENERATED if name not in LIBRARY)
+LOOPS = ("scan", "while", "scan", "while", "add", "mul", "sin", "reverse", "reshape", "if", "update")
 OPTIONS = Options(cache="off", verify="each", threads=2)
 
 
@@ -47,6 +49,14 @@ def test_native_code_agrees_with_the_interpreter(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_native_code_agrees_on_programs_of_one_theme(theme: str, seed: int) -> None:
     check(random_function(seed, 15, THEMES[theme]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_native_code_agrees_where_all_carried_values_may_change_places(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "SMALL", 0)
+    check(random_function(6000 + seed, 16, LOOPS))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 
 from pullback.codegen import memory
 from pullback.codegen.fill import copy
+from pullback.codegen.handover import Handovers
 from pullback.codegen.kernel import emit_inline
 from pullback.codegen.llvm import V, const
 from pullback.codegen.program import Frame
@@ -108,11 +109,10 @@ def bind(frame: Frame, params: Sequence[Value], operands: Sequence[Value]) -> No
     frame.copy_all(apart)
 
 
-def bind_carries(frame: Frame, params: Sequence[Value], starts: Sequence[Value], results: Sequence[Value]) -> None:
-    """Give a loop its first carries. A carried value lives in the loop's result all along."""
+def bind_carries(frame: Frame, params: Sequence[Value], results: Sequence[Value]) -> None:
+    """A carried value lives in the loop's result all along, or under its name."""
     for param, result in zip(params, results, strict=True):
         frame.alias(param, result)
-    frame.copy_all(list(zip(results, starts, strict=True)))
 
 
 # ------------------------------------------------------------------ scan
@@ -165,24 +165,28 @@ def lower_scan(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     count, starts, scanned, constants = scan_parts(op)
     (body,) = op.regions
     carries = len(starts)
-    carried = op.results[:carries]
+    carried, given = op.results[:carries], body.results[:carries]
     turns = const("i64", op.attrs["length"]) if count is None else _scalar(frame, count)
-    bind_carries(frame, body.params[:carries], starts, carried)
+    bind_carries(frame, body.params[:carries], carried)
     bind(frame, body.params[carries + len(scanned) :], constants)
     rows = _Rows(frame, op, turns)
+    handed = Handovers(frame, op)
+    frame.copy_all(handed.others(list(zip(carried, starts, strict=True))))
     direct = rows.made_in_place()
     length = turns if count is not None else op.attrs["length"]
-    with frame.cells({**dict(rows.scanned), **direct}), frame.b.loop(0, length) as loop:
+    with frame.cells({**dict(rows.scanned), **direct}), handed.running(starts), frame.b.loop(0, length) as loop:
         turn = frame.b.sub(frame.b.sub(turns, 1), loop.index) if op.attrs["reverse"] else loop.index
         for row, whole in rows.scanned:
             frame.point(row, rows.read_address(row, whole, turn))
         for row, whole in direct.items():
             frame.point(row, row_address(frame, whole, row, turn))
+        handed.enter_turn(turn)
         lower_ops(frame, body.ops)
         for number, (row, whole) in enumerate(rows.stacked):
-            if direct.get(row) is not whole:
+            if direct.get(row) is not whole and not handed.is_stacked(number):
                 copy_to(frame, rows.written_address(number, turn), row)
-        frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
+        frame.copy_all(handed.others(list(zip(carried, given, strict=True))))
+        handed.leave_turn(given)
 
 
 def row_address(frame: Frame, whole: Value, row: Value, turn: V) -> V:
@@ -209,31 +213,35 @@ def lower_while(frame: Frame, op: Op, lower_ops: LowerOps) -> None:
     condition, body = op.regions
     carries = op.attrs["carries"]
     carried, counter, handles = op.results[:carries], op.results[carries : carries + 1], op.results[carries + 1 :]
-    bind_carries(frame, body.params[:carries], op.operands[:carries], carried)
-    bind_carries(frame, condition.params[:carries], carried, carried)
-    bind(frame, body.params[carries:], op.operands[carries:])
-    bind(frame, condition.params[carries:], op.operands[carries:])
+    given, starts = body.results[:carries], op.operands[:carries]
+    for region in (body, condition):
+        bind_carries(frame, region.params[:carries], carried)
+        bind(frame, region.params[carries:], op.operands[carries:])
+    handed = Handovers(frame, op)
+    frame.copy_all(handed.others(list(zip(carried, starts, strict=True))))
     taped = list(zip(body.results[carries:], handles, strict=True))
     room = op.attrs["most"] or FIRST_RECORDS
     tapes = [_begin_tape(frame, value, handle, room) for value, handle in taped]
     for value in counter:
         b.store(const("i64", 0), frame.pointer(value), 8)
     begin, turn, done = b.new_label("while"), b.new_label("turn"), b.new_label("done")
-    b.br(begin)
-    b.label(begin)
-    lower_ops(frame, condition.ops)
-    b.condbr(_scalar(frame, condition.results[0]), turn, done)
-    b.label(turn)
-    lower_ops(frame, body.ops)
-    for tape, (value, _) in zip(tapes, taped, strict=True):
-        address = frame.tapes.push(frame, tape, value.type.nbytes)
-        leave_without_memory(frame, address)
-        copy_to(frame, address, value)
-    for value in counter:
-        b.store(b.add(b.load("i64", frame.pointer(value), 8), 1), frame.pointer(value), 8)
-    frame.copy_all(list(zip(carried, body.results[:carries], strict=True)))
-    b.br(begin)
-    b.label(done)
+    with handed.running(starts):
+        b.br(begin)
+        b.label(begin)
+        lower_ops(frame, condition.ops)
+        b.condbr(_scalar(frame, condition.results[0]), turn, done)
+        b.label(turn)
+        lower_ops(frame, body.ops)
+        for tape, (value, _) in zip(tapes, taped, strict=True):
+            address = frame.tapes.push(frame, tape, value.type.nbytes)
+            leave_without_memory(frame, address)
+            copy_to(frame, address, value)
+        for value in counter:
+            b.store(b.add(b.load("i64", frame.pointer(value), 8), 1), frame.pointer(value), 8)
+        frame.copy_all(handed.others(list(zip(carried, given, strict=True))))
+        handed.leave_turn(given)
+        b.br(begin)
+        b.label(done)
 
 
 def _begin_tape(frame: Frame, value: Value, handle: Value, room: int) -> V:

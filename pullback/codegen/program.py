@@ -3,7 +3,7 @@ written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ class Program:
     top : bytes of it in use where the present op is lowered
     aliases : values that are another value, whatever the plan says
     cells : values whose address changes, as rows of an array do
+    moving : slots whose address changes: where it is kept, as bytes behind the plan's arena
     products : number of different matrix products, once it was counted
     """
 
@@ -62,6 +63,7 @@ class Program:
         self.top = 0
         self.aliases: dict[Value, Value] = {}
         self.cells: dict[Value, Cell] = {}
+        self.moving: dict[Slot, int] = {}
         self.tapes: Tapes | None = None
         self.products: int | None = None
         self._kernels: dict[Hashable, KernelCode] = {}
@@ -176,17 +178,31 @@ class Frame:
         if cell is not None:
             return self.b.load("ptr", self.behind_arena(cell.offset), 8)
         slot = self.slot(value)
-        match slot.space:
-            case "arg":
-                return self._offset(self._listed(0, slot.number), slot.offset)
-            case "result":
-                return self._offset(self._listed(1, slot.number), slot.offset)
-            case "arena":
-                return self._offset(self.roots[2], slot.offset)
-            case "stack":
-                return self._offset(self._small(slot.number), slot.offset)
-            case "constant":
-                return self._constant(value)
+        return self._constant(value) if slot.space == "constant" else self.place_of(slot)
+
+    def place_of(self, slot: Slot) -> V:
+        """The address of a slot that is no constant."""
+        kept = self.program.moving.get(slot)
+        if kept is not None:
+            return self.b.load("ptr", self.behind_arena(kept), 8)
+        if slot.space == "arena":
+            return self._offset(self.roots[2], slot.offset)
+        if slot.space == "stack":
+            return self._offset(self._small(slot.number), slot.offset)
+        return self._offset(self._listed(0 if slot.space == "arg" else 1, slot.number), slot.offset)
+
+    def move(self, slot: Slot, pointer: V) -> None:
+        """Let what lives in the slot, one of those that are moving, be at `pointer` from now on."""
+        self.b.store(pointer, self.behind_arena(self.program.moving[slot]), 8)
+
+    @contextmanager
+    def moving(self, slots: Collection[Slot]) -> Iterator[None]:
+        """Inside, the slots have the addresses that `move` gives them."""
+        before = self.program.moving
+        with self._reserved(8 * len(slots)) as offset:
+            self.program.moving = {**before, **{slot: offset + 8 * k for k, slot in enumerate(slots)}}
+            yield
+            self.program.moving = before
 
     def place(self, value: Value, pointer: V) -> None:
         """From now on, in this function, the value is at `pointer`."""

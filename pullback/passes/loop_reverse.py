@@ -25,6 +25,9 @@ from pullback.passes.strong_zeros import KINK, NONE, Marked
 from pullback.passes.structured import Flags, Rules, Site
 from pullback.record import record
 
+SMALL_STATE = 512
+"""Carried values of up to so many bytes live in registers; what is stacked of them is written in any case."""
+
 MaybeMarked = Marked | None
 COUNTER = tensor_type(np.dtype(np.int64))
 
@@ -130,8 +133,12 @@ def _split_turn(view: LoopView, function: Function, hoisted: int) -> Partition:
     number = {p: k for k, p in enumerate(function.params)}
 
     def cost(value: Value) -> int:
+        """Bytes; of equals the carried value itself, which may live in its row and is not written once more."""
         k = number.get(value)
-        return value.type.nbytes if k is None or hoisted <= k < hoisted + view.carries else 0
+        if k is None:
+            return value.type.nbytes
+        carried = hoisted <= k < hoisted + view.carries
+        return max(1, value.type.nbytes - (value.type.nbytes > SMALL_STATE)) if carried else 0
 
     return partition(
         function,

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.ir.graph import Op, Region, Value, walk
 from pullback.ir.interpret import evaluate_op
-from pullback.ir.plan import Plan, Slot
+from pullback.ir.plan import Handover, Plan, Slot
 from pullback.ir.tape import read_tape, tape_store, write_tape
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +45,7 @@ class _Machine:
                 self.blocks["constant", number] = op.attrs["value"].array.reshape(-1).view(np.uint8)
         self.moved: dict[Value, int] = {}  # rows of scans: bytes from the slot
         self.given: dict[Value, Array] = {}  # rows of tapes
+        self.names: dict[Slot, tuple[str, int, int]] = {}  # where slots are that change places
 
     def run(self) -> tuple[Array, ...]:
         function = self.plan.function
@@ -60,8 +61,12 @@ class _Machine:
     def span(self, value: Value) -> Span:
         slot: Slot = self.plan.slots[value]
         assert slot.offset % 64 == 0
-        first = slot.offset + self.moved.get(value, 0)
-        return slot.space, slot.number, first, first + value.type.nbytes
+        space, number, offset = self.where(slot)
+        first = offset + self.moved.get(value, 0)
+        return space, number, first, first + value.type.nbytes
+
+    def where(self, slot: Slot) -> tuple[str, int, int]:
+        return self.names.get(slot, (slot.space, slot.number, slot.offset))
 
     def read(self, value: Value) -> Array:
         if value in self.given:
@@ -151,10 +156,10 @@ class _Machine:
         constants = operands[carries + len(scanned) :]
         stacked: list[list[Array]] = [[] for _ in body.results[carries:]]
         tapes = {v: read_tape(self.read(v)) for v in scanned} if dynamic else {}
-        for target, source in zip(op.results[:carries], initial, strict=True):
-            self.copy(target, source)
         kept = [*behind, *(self.span(v) for v in (*scanned, *constants) if v not in self.given)]
         kept += [self.span(v) for v in op.results[carries:]]
+        handed = _Handed(self, op)
+        handed.begin(initial, turns - 1 if op.attrs["reverse"] else 0)
         for turn in range(turns - 1, -1, -1) if op.attrs["reverse"] else range(turns):
             params = iter(body.params)
             self.enter_carried(params, op.results[:carries], body)
@@ -166,9 +171,11 @@ class _Machine:
                 self.pass_on(param, operand)
             if not dynamic:
                 self.place_stacked(op, body, turn)
+            handed.enter_turn(turn)
             self.region(body, kept)
-            self.stack(op, body, turn, stacked)
-            self.hand_on(op.results[:carries], body.results[:carries])
+            self.stack(op, body, turn, stacked, handed)
+            handed.leave_turn(turn)
+        handed.end()
         if dynamic:
             for result, column in zip(op.results[carries:], stacked, strict=True):
                 self.write(result, write_tape(column[::-1] if op.attrs["reverse"] else column))
@@ -222,9 +229,12 @@ class _Machine:
                 assert value.op is not None
                 self.moved[value] = self.moved.get(result, 0) + turn * value.type.nbytes
 
-    def stack(self, op: Op, body: Region, turn: int, columns: list[list[Array]]) -> None:
+    def stack(self, op: Op, body: Region, turn: int, columns: list[list[Array]], handed: "_Handed") -> None:
         carries = op.attrs["carries"]
-        for result, value, column in zip(op.results[carries:], body.results[carries:], columns, strict=True):
+        rows = zip(op.results[carries:], body.results[carries:], columns, strict=True)
+        for number, (result, value, column) in enumerate(rows):
+            if any(move.kind == "next" and move.stacked == number for move in handed.moves):
+                continue
             if op.attrs["length"] < 0:
                 assert value in self.given or self.plan.slots[value] != self.plan.slots[result]
                 column.append(self.read(value))
@@ -237,17 +247,12 @@ class _Machine:
         data = np.ascontiguousarray(self.read(value)).reshape(-1).view(np.uint8)
         self.blocks[space, number][first : first + value.type.nbytes] = data
 
-    def hand_on(self, targets: Sequence[Value], sources: Sequence[Value]) -> None:
-        """The copies at the end of a turn, in the worst order: each is made from memory as the others left it."""
-        for target, source in reversed(list(zip(targets, sources, strict=True))):
-            self.copy(target, source)
-
     def loop(self, op: Op, behind: Sequence[Span]) -> None:
         condition, body = op.regions
         carries = op.attrs["carries"]
         carried, constants = op.results[:carries], op.operands[carries:]
-        for target, source in zip(carried, op.operands[:carries], strict=True):
-            self.copy(target, source)
+        handed = _Handed(self, op)
+        handed.begin(op.operands[:carries], 0)
         columns: list[list[Array]] = [[] for _ in body.results[carries:]]
         kept = [*behind, *(self.span(v) for v in constants if v not in self.given)]
         turns = 0
@@ -262,8 +267,9 @@ class _Machine:
             self.region(body, kept)
             for value, column in zip(body.results[carries:], columns, strict=True):
                 column.append(self.read(value))
-            self.hand_on(carried, body.results[:carries])
+            handed.leave_turn(turns)
             turns += 1
+        handed.end()
         if columns:
             self.write(op.results[carries], np.asarray(turns))
             for result, column in zip(op.results[carries + 1 :], columns, strict=True):
@@ -283,6 +289,70 @@ class _Machine:
                 assert op.name == "reshape" or _is_in_place(op, number, k), f"{op.name} reads what it has overwritten"
             for other in op.results[:k]:
                 assert not _meet(self.span(result), self.span(other)), "two results share memory"
+
+
+class _Handed:
+    """The carried values of a loop: most are copied to their one place, others go on where they were made."""
+
+    def __init__(self, machine: _Machine, op: Op) -> None:
+        self.machine, self.op = machine, op
+        self.body, self.carries = op.regions[-1], op.attrs["carries"]
+        self.moves = machine.plan.handovers.get(op, ())
+        self.slot = {move.carry: machine.plan.slots[op.results[move.carry]] for move in self.moves}
+        self.home = {k: machine.where(slot) for k, slot in self.slot.items()}
+        self.whole = {move: machine.span(op.results[self.carries + move.stacked]) for move in self.moves}
+        assert not {move.carry for move in self.moves} - set(range(self.carries))
+        slots = [*self.slot.values(), *(move.given for move in self.moves if move.kind == "place")]
+        self.before = {slot: machine.names.get(slot) for slot in [*slots, *(move.given for move in self.moves)]}
+        for slot in slots:
+            machine.names[slot] = machine.where(slot)
+
+    def row(self, move: Handover, turn: int) -> tuple[str, int, int]:
+        space, number, first, _ = self.whole[move]
+        return space, number, first + turn * self.op.results[move.carry].type.nbytes
+
+    def begin(self, starts: Sequence[Value], first_turn: int) -> None:
+        for target, source in zip(self.op.results[: self.carries], starts, strict=True):
+            array = self.machine.read(source)
+            for move in self.moves:
+                if move.kind == "next" and target is self.op.results[move.carry]:
+                    self.machine.names[self.slot[move.carry]] = self.row(move, first_turn)
+            self.machine.write(target, array)
+
+    def enter_turn(self, turn: int) -> None:
+        step = -1 if self.op.attrs["reverse"] else 1
+        for move in self.moves:
+            if move.kind == "next":
+                last = turn == (0 if step < 0 else self.op.attrs["length"] - 1)
+                self.machine.names[self.slot[move.carry]] = self.row(move, turn)
+                self.machine.names[move.given] = self.home[move.carry] if last else self.row(move, turn + step)
+
+    def leave_turn(self, turn: int) -> None:
+        machine, given = self.machine, self.body.results[: self.carries]
+        kept = [k for k in range(self.carries) if k not in self.slot]
+        arrays = {k: machine.read(given[k]) for k in kept}
+        for k, array in arrays.items():
+            machine.write(self.op.results[k], array)
+        now = dict(machine.names)
+        places = [move for move in self.moves if move.kind == "place"]
+        own, made = [self.slot[m.carry] for m in places], [m.given for m in places]
+        assert len(set(own)) == len(own) == len(set(made))
+        free, left = [s for s in made if s not in own], [s for s in own if s not in made]
+        for target, source in zip([*own, *free], [*made, *left], strict=True):
+            machine.names[target] = now[source]
+        for move in self.moves:
+            if move.kind == "row":
+                assert machine.plan.slots[given[move.carry]] == move.given
+                machine.names[self.slot[move.carry]] = self.row(move, turn)
+
+    def end(self) -> None:
+        arrays = {m.carry: self.machine.read(self.op.results[m.carry]) for m in self.moves if m.kind != "next"}
+        for slot, place in self.before.items():
+            self.machine.names.pop(slot, None)
+            if place is not None:
+                self.machine.names[slot] = place
+        for k, array in arrays.items():
+            self.machine.write(self.op.results[k], array)
 
 
 def _is_in_place(op: Op, number: int, k: int) -> bool:

@@ -27,6 +27,8 @@ IN_PLACE = (
     "sum", "select",
 )  # fmt: skip
 
+LOOPS = ("scan", "while", "scan", "while", "add", "mul", "sin", "reverse", "reshape", "if", "update", "cumsum")
+
 ROWWISE = (
     "add", "mul", "sin", "exp", "broadcast", "reshape", "sum", "max", "select", "scan", "if", "cumsum", "transpose",
 )  # fmt: skip
@@ -75,8 +77,10 @@ def test_plans_of_loops_and_branches_that_write_in_place_keep_values_apart() -> 
 
 
 def test_plans_without_local_variables_keep_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All carried values change places, too."""
     monkeypatch.setattr(memory, "SMALL", 0)
     check_random(GENERATED, range(2000, 2080), 25)
+    check_random(LOOPS, range(2100, 2160), 25)
 
 
 def always_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,6 +339,98 @@ def test_a_state_that_is_still_read_is_made_elsewhere_and_copied() -> None:
 
     made = checked(make("f64[20]", build))
     assert [c.reason for c in made.copies] == ["carried value 0 is made where its old value is still read"]
+
+
+# ------------------------------------------------------------------ large carried values
+
+GRID = parse_type("f64[200]")
+
+
+def moved(x: Expr) -> Expr:
+    """A kernel that reads elsewhere than it writes."""
+    return x * 0.5 + x.f.reverse(x, axes=(0,))
+
+
+def kinds(made: Plan) -> list[str]:
+    return [move.kind for moves in made.handovers.values() for move in moves]
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_large_state_that_is_still_read_goes_on_where_it_was_made(length: int, reverse: bool) -> None:
+    def build(f: Emitter, x: Expr, y: Expr) -> list[Expr]:
+        body = region([GRID, GRID], lambda f, a, b: [moved(a), moved(b) + a])
+        attrs = Attrs(carries=2, scanned=0, length=length, reverse=reverse)
+        op = f.b.add(OPS["scan"], [f.sin(x).value, y.value], attrs, (body,))
+        return [f.wrap(r) for r in op.results]
+
+    made = checked(make("f64[200] f64[200]", build))
+    assert made.copies == ()
+    assert kinds(made) == ["place", "place"]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_large_values_that_change_places_are_not_copied(length: int) -> None:
+    """A wave: the next state is written over the one before the last."""
+
+    def build(f: Emitter, x: Expr, y: Expr, z: Expr) -> list[Expr]:
+        body = region([GRID] * 3, lambda f, a, b, c: [b, moved(b) - a, c + b])
+        return scan_op(f, body, length, [x, y, f.sin(z)])
+
+    made = checked(make("f64[200] f64[200] f64[200]", build))
+    assert made.copies == ()
+    assert kinds(made) == ["place", "place"]
+    assert made.arena_bytes <= GRID.nbytes
+
+    def turned(f: Emitter, x: Expr, y: Expr, z: Expr) -> list[Expr]:
+        body = region([GRID] * 3, lambda f, a, b, c: [b, f.reshape_to(f.reshape_to(c, (2, 100)), (200,)), a])
+        return scan_op(f, body, length, [x, y, f.sin(z)])
+
+    assert kinds(checked(make("f64[200] f64[200] f64[200]", turned))) == ["place"] * 3
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", ["next", "row"])
+def test_a_large_state_that_is_stacked_lives_in_its_rows(length: int, reverse: bool, kind: str) -> None:
+    def body(f: Emitter, a: Expr, x: Expr) -> list[Expr]:
+        new = moved(a) + x
+        return [new, new if kind == "row" else a]
+
+    def build(f: Emitter, x: Expr, xs: Expr) -> list[Expr]:
+        attrs = Attrs(carries=1, scanned=1, length=length, reverse=reverse)
+        op = f.b.add(OPS["scan"], [x.value, xs.value], attrs, (region([GRID, GRID], body),))
+        return [f.wrap(r) for r in op.results]
+
+    made = checked(make(f"f64[200] f64[{length},200]", build))
+    assert kinds(made) == [kind]
+    assert made.arena_bytes == 0
+    assert made.copies == ()
+
+
+def test_a_large_state_of_a_while_loop_goes_on_where_it_was_made() -> None:
+    types = [GRID, parse_type("i64[]")]
+
+    def build(f: Emitter, x: Expr, n: Expr) -> Expr:
+        test = region(types, lambda f, x, k: [(k > 0) & (total(x) > -1e9)])
+        body = region(types, lambda f, x, k: [moved(x), k - 1])
+        op = f.b.add(OPS["while"], [x.value, n.value], Attrs(carries=2, most=0), (test, body))
+        return f.wrap(op.results[0])
+
+    for turns in (0, 3, 4):
+        made = checked(make("f64[200] i64[]", build), [np.linspace(0.0, 1.0, 200), np.array(turns)])
+        assert made.copies == ()
+        assert kinds(made) == ["place"]
+
+
+def test_a_large_state_that_becomes_something_from_outside_is_copied() -> None:
+    def build(f: Emitter, x: Expr, c: Expr) -> list[Expr]:
+        body = region([GRID] * 3, lambda f, a, b, c: [b, c])
+        attrs = Attrs(carries=2, scanned=0, length=3, reverse=False)
+        op = f.b.add(OPS["scan"], [x.value, f.sin(x).value, c.value], attrs, (body,))
+        return [f.wrap(r) for r in op.results]
+
+    assert kinds(checked(make("f64[200] f64[200]", build))) == []
 
 
 def test_values_that_change_places_each_turn_do_not_overwrite_one_another() -> None:

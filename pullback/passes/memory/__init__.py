@@ -1,7 +1,8 @@
 """The memory plan: a buffer for each value of a planned function, in place where the last use allows.
 
 `places` walks the function and gives values buffers (`buffers`: lifetimes, `inplace`: what an op may overwrite);
-`carries` prepares loops; `arena` lays out what is neither an argument, a result nor small.
+`carries` prepares loops, `handover` says how large carried values go on; `arena` lays out what is neither an argument,
+a result nor small.
 """
 
 from typing import Literal
@@ -26,8 +27,8 @@ def plan(function: Function, options: Options | None = None) -> Plan:
 
     Arguments are never written; results are written where the caller wants them.
     """
-    function = separate_carries(function)
-    places = Places(function)
+    function = separate_carries(function, SMALL)
+    places = Places(function, SMALL)
     small = [b for b in places.created if b.nbytes <= SMALL][:MANY]
     for number, buffer in enumerate(small):
         buffer.slot = Slot("stack", number)
@@ -43,6 +44,7 @@ def plan(function: Function, options: Options | None = None) -> Plan:
         stack_bytes=tuple(stack),
         result_copies=_result_copies(function, places),
         copies=tuple(places.copies),
+        handovers={op: tuple([move.handover(_slot) for move in moves]) for op, moves in places.moves.items()},
     )
 
 

@@ -16,9 +16,10 @@ class Buffer:
     frozen : never to be overwritten (an argument, a constant)
     owner : the buffer of a whole array, of which this is the row of a loop's turn
     owned : a result of the op whose region is being walked lives there
+    carried : so does a carried value of the loop whose body is being walked, and it may go on elsewhere
     """
 
-    __slots__ = ("birth", "death", "frozen", "last", "nbytes", "owned", "owner", "slot")
+    __slots__ = ("birth", "carried", "death", "frozen", "last", "nbytes", "owned", "owner", "slot")
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Buffer:
         self.slot = slot
         self.owner = owner
         self.owned = False
+        self.carried = False
 
     @property
     def is_row(self) -> bool:

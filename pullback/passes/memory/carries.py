@@ -1,4 +1,4 @@
-"""Loops that hand one carried value on as another get a copy, so that the last copies of a turn can have any order."""
+"""Loops that hand one small carried value on as another get a copy, which LLVM turns into other names of registers."""
 
 from dataclasses import replace
 
@@ -11,27 +11,27 @@ from pullback.passes.base import Rebuild, map_regions, with_body
 from pullback.passes.memory.buffers import inner_regions
 
 
-def separate_carries(function: Function) -> Function:
-    """The function, with copies in the bodies of loops whose carried values change places; mostly the same object."""
-    return with_body(function, _separate(function.body))
+def separate_carries(function: Function, small: int) -> Function:
+    """The function, with copies in the bodies of loops in which carried values of up to `small` bytes change places."""
+    return with_body(function, _separate(function.body, small))
 
 
-def _separate(region: Region) -> Region:
+def _separate(region: Region, small: int) -> Region:
     if not any(inner_regions(op) for op in region.ops):
         return region
     rebuild = Rebuild()
     for op in region.ops:
         regions = op.regions
         if inner_regions(op):
-            regions = map_regions(op, _separate)
+            regions = map_regions(op, lambda inner: _separate(inner, small))
             if "carries" in op.attrs:
-                body = _with_copies(regions[-1], op.attrs["carries"])
+                body = _with_copies(regions[-1], op.attrs["carries"], small)
                 regions = regions if body is regions[-1] else (*regions[:-1], body)
         rebuild.keep(op, rebuild.current(op, regions))
     return rebuild.region(region)
 
 
-def _with_copies(body: Region, carries: int) -> Region:
+def _with_copies(body: Region, carries: int, small: int) -> Region:
     """Copy what is carried on as another value than it was."""
     places = {param: k for k, param in enumerate(body.params[:carries])}
     copies: list[Op] = []
@@ -40,7 +40,7 @@ def _with_copies(body: Region, carries: int) -> Region:
         root = value
         while root.op is not None and root.op.name == "reshape":
             root = root.op.operands[0]
-        if places.get(root, k) != k:
+        if places.get(root, k) != k and value.type.nbytes <= small:
             copies.append(_copy(value))
             results[k] = copies[-1].results[0]
     return replace(body, ops=(*body.ops, *copies), results=tuple(results)) if copies else body

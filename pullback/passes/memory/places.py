@@ -1,11 +1,12 @@
 """The walk that gives each value a buffer: a new one, its operand's, or the one in which a result is wanted."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pullback.ir.graph import Function, Op, Region, Value
 from pullback.ir.plan import Copy, Slot
 from pullback.passes.memory.buffers import FOREVER, Buffer, Moments, inner_regions, roots
+from pullback.passes.memory.handover import Loop, Move, moves_of, stacked_next
 from pullback.passes.memory.inplace import WRITES_A_PART, Operands, overwritable
 
 Pairs = Sequence[tuple[Value, Buffer]]
@@ -18,13 +19,16 @@ class Places:
     buffer of the op's result. It gets that if what the buffer held before is read no more when the value is made.
 
     created : buffers that need a place; `turns` : those of each `rows` op, which its turns have for themselves
+    moves : of loops, the carried values that go on where they were made; only those of more than `small` bytes
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, small: int) -> None:
         self.buffers: dict[Value, Buffer] = {}
         self.created: list[Buffer] = []
         self.turns: list[list[Buffer]] = []
         self.copies: list[Copy] = []
+        self.moves: dict[Op, tuple[Move, ...]] = {}
+        self._small = small
         self._constants = 0
         self._moments = Moments(function.body)
         self._targets: dict[Value, Buffer] = {}
@@ -143,7 +147,8 @@ class Places:
             number = operands.buffers.index(target)
             if number in numbers and not self._obstacle(operands, number, result):
                 return target
-        if self._wanted(result, at) is not None:
+        wanted = self._wanted(result, at)
+        if wanted is not None and not (wanted.carried and result.op is not None and result.op.name in WRITES_A_PART):
             return None
         return operands.first_free(numbers, result.type.nbytes, target)
 
@@ -203,11 +208,44 @@ class Places:
         for region in tests:
             with self._inside(list(zip(region.params, places, strict=True)), [], results, -1):
                 self._walk(region, [])
-        with self._inside(list(zip(body.params, places, strict=True)), carried, stacked, -1):
-            given = zip(body.results[carries:], op.results[carries:], strict=True)
-            rows = self._rows(body, given) if op.name == "scan" and op.attrs["length"] >= 0 else []
-            self._walk(body, [*zip(body.results[:carries], carried, strict=True), *rows])
-        self._note_copies(op, body.results[:carries], carried)
+        large = [k for k, b in enumerate(carried) if b.nbytes > self._small]
+        loop = Loop(op, carried, stacked, large, stacked_next(op, large, _may_be_row(body)))
+        own = [b for k, b in enumerate(carried) if k not in loop.rows]
+        before = len(self.created)
+        with self._inside(list(zip(body.params, places, strict=True)), own, results, -1):
+            outer = [carried[k].carried for k in large]
+            for k in large:
+                carried[k].owned, carried[k].carried = False, True
+            self._walk(body, self._wishes(loop))
+            for k, flag in zip(large, outer, strict=True):
+                carried[k].carried = flag
+        self._hand_over(loop, before)
+
+    def _wishes(self, loop: Loop) -> list[tuple[Value, Buffer]]:
+        """Where the results of a body are wanted: in a row, if the next turn can read it there, else as carried."""
+        op, body, carries = loop.op, loop.body, len(loop.carried)
+        rows: list[tuple[Value, Buffer]] = []
+        if op.name == "scan" and op.attrs["length"] >= 0:
+            rows = self._rows(body, zip(body.results[carries:], op.results[carries:], strict=True))
+        before = {body.results[k] for k in loop.rows}
+        carried = [(v, b) for v, b in zip(body.results, loop.carried, strict=False) if v not in before]
+        return [*carried, *rows]
+
+    def _hand_over(self, loop: Loop, before: int) -> None:
+        moves = moves_of(loop, self.buffers, set(self.created[before:]))
+        for move in moves.values():
+            if move.kind == "next":
+                move.given.owner = loop.stacked[move.stacked]
+                self.created.remove(move.given)
+            elif move.kind == "place":
+                move.given.birth = min(move.given.birth, self._moments.start[loop.op])
+                move.given.hold(self._moments.end[loop.op])
+        if moves:
+            self.moves[loop.op] = tuple(moves.values())
+        for k, (value, place) in enumerate(zip(loop.body.results, loop.carried, strict=False)):
+            if k not in moves and self.buffers[value] is not place:
+                reason = f"carried value {k} is made where its old value is still read"
+                self.copies.append(Copy(_title(loop.op), reason))
 
     def _rest(self, op: Op, first: int) -> list[Buffer]:
         """The places of parameters that are not carried: rows of what is scanned, then constants."""
@@ -217,8 +255,8 @@ class Places:
 
     def _rows(self, body: Region, stacked: Iterable[tuple[Value, Value]]) -> list[tuple[Value, Buffer]]:
         """Stacked values and the rows they are wanted in; without those that have another name or place."""
-        elsewhere = {v for op in body.ops if op.name == "reshape" or inner_regions(op) for v in op.operands}
-        return [(v, self.buffers[r].row(v.type.nbytes)) for v, r in stacked if _is_plain(v) and v not in elsewhere]
+        may_be_row = _may_be_row(body)
+        return [(v, self.buffers[r].row(v.type.nbytes)) for v, r in stacked if may_be_row(v)]
 
     def _blocks(self, op: Op) -> None:
         """The turns of `rows` may run at once, so that all they do not read or give is made by each for itself."""
@@ -235,11 +273,6 @@ class Places:
         self.turns.append(self.created)
         self.created = outside
 
-    def _note_copies(self, op: Op, given: Iterable[Value], carried: Sequence[Buffer]) -> None:
-        for k, (value, place) in enumerate(zip(given, carried, strict=True)):
-            if self.buffers[value] is not place:
-                self.copies.append(Copy(_title(op), f"carried value {k} is made where its old value is still read"))
-
 
 def _first(op: Op) -> int:
     """The operand that the first parameter of the regions of an `if` or `checkpoint` stands for."""
@@ -253,8 +286,15 @@ def _origin(value: Value) -> Value:
     return value
 
 
-def _is_plain(value: Value) -> bool:
-    return value.op is not None and value.op.name != "reshape" and not inner_regions(value.op)
+def _may_be_row(body: Region) -> Callable[[Value], bool]:
+    """Whether a value may be made in the row of a turn: it has no other name, and no region sees it."""
+    elsewhere = {v for op in body.ops if op.name == "reshape" or inner_regions(op) for v in op.operands}
+
+    def test(value: Value) -> bool:
+        op = value.op
+        return op is not None and op.name != "reshape" and not inner_regions(op) and value not in elsewhere
+
+    return test
 
 
 def _gives(region: Region, number: int, k: int) -> bool:
