@@ -7,9 +7,9 @@
 >>> g = pullback.grad(loss)
 """
 
-from pullback.lazy import uncollected
+from pullback.lazy import importing
 
-with uncollected():
+with importing():
     from pullback.api.batching import vmap
     from pullback.api.checkpointing import checkpoint
     from pullback.api.compiling import jit, lower, ops_before_and_after

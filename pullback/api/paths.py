@@ -132,7 +132,8 @@ class Path:
         return self._user_result(build_result(self.shape.signature.result, self.shape.objects, iter(results)))
 
     def _call_copied(self, call: Call) -> Any:
-        """For arrays that native code does not take as they are (strided, of another byte order): copied."""
+        """For arrays that native code does not take: other classes, and at the first time strides and byte orders."""
+        driver.runtime().take_strided()
         arrays = self.arrays(call)
         status, results = self.compiled.run([arrays[k] for k in self.shape.order])
         if status:

@@ -17,7 +17,10 @@ from __future__ import annotations
 
 from pullback.codegen.object import Layout
 
-DISPATCH_EXPORTS = ("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict")
+DISPATCH_EXPORTS = (
+    *("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict"),
+    *("pb_strided_fits", "pb_gather", "pb_scatter", "pb_strided_configure"),
+)
 DISPATCH_SYMBOLS = (
     "Py_IncRef",
     "Py_DecRef",
@@ -331,6 +334,52 @@ copy.values:
   br label %end
 end:
   ret i64 %needed
+}
+
+; the functions of the part `strided`, once it is loaded: until then no array fits that needs them
+@strided.functions = internal global [3 x ptr] zeroinitializer
+
+define void @pb_strided_configure(ptr %fits, ptr %gather, ptr %scatter) nounwind {
+entry:
+  %gather.at = getelementptr ptr, ptr @strided.functions, i64 1
+  store ptr %gather, ptr %gather.at
+  %scatter.at = getelementptr ptr, ptr @strided.functions, i64 2
+  store ptr %scatter, ptr %scatter.at
+  store ptr %fits, ptr @strided.functions
+  ret void
+}
+
+define i32 @pb_strided_fits(ptr %given, ptr %cls, i32 %num, i32 %ndim, ptr %extents, i32 %mode, ptr %order) nounwind {
+entry:
+  %function = load ptr, ptr @strided.functions
+  %missing = icmp eq ptr %function, null
+  br i1 %missing, label %no, label %ask
+ask:
+  %fits = call i32 %function(ptr %given, ptr %cls, i32 %num, i32 %ndim, ptr %extents, i32 %mode, ptr %order)
+  ret i32 %fits
+no:
+  ret i32 0
+}
+
+define ptr @pb_gather(ptr %args, i64 %count, ptr %table) nounwind {
+entry:
+  %at = getelementptr ptr, ptr @strided.functions, i64 1
+  %function = load ptr, ptr %at
+  %list = call ptr %function(ptr %args, i64 %count, ptr %table)
+  ret ptr %list
+}
+
+define void @pb_scatter(ptr %list) nounwind {
+entry:
+  %none = icmp eq ptr %list, null
+  br i1 %none, label %end, label %drop
+drop:
+  %at = getelementptr ptr, ptr @strided.functions, i64 2
+  %function = load ptr, ptr %at
+  call void %function(ptr %list)
+  br label %end
+end:
+  ret void
 }
 
 ; stands in for pb_parallel_for where there are no threads

@@ -5,11 +5,12 @@ order is copied before the kernel runs and given back after it; that costs a par
 do nothing. Which axis is the fastest in memory may decide what a function does (`reshape` with order "K" or "A"), so a
 compiled signature takes only arrays whose axes lie in the order it was traced with:
 
-`pb_strided_fits(array, ndarray, number, ndim, extents, mode, order)` tells whether it is one
+`strided_fits(array, ndarray, number, ndim, extents, mode, order)` tells whether it is one
 (`strided_check.OrderMode` has the modes).
-`pb_gather(args, count, table)` copies each argument whose address has its highest bit set, which then is the address of
+`gather(args, count, table)` copies each argument whose address has its highest bit set, which then is the address of
 the array object; the table has two words for each: bytes of all elements, bytes of one number. It returns the list of
-copies for `pb_scatter`, which frees them; null: out of memory.
+copies for `scatter`, which frees them; null: out of memory. Entries reach the three through functions of `dispatch`,
+and nothing fits until there is such an array for the first time: most processes never compile or load this.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from pullback.codegen.object import Layout
 from pullback.codegen.strided_check import FITS_TEXT
 
-STRIDED_EXPORTS = ("pb_strided_fits", "pb_gather", "pb_scatter")
+STRIDED_EXPORTS = ("strided_fits", "gather", "scatter")
 STRIDED_SYMBOLS = ("pb_take", "pb_give")
 TAG = -(1 << 63)
 """Marks an address as that of an object. No address of a process has this bit."""
@@ -44,7 +45,7 @@ declare i16 @llvm.bswap.i16(i16)
 declare i32 @llvm.bswap.i32(i32)
 declare i64 @llvm.bswap.i64(i64)
 
-define ptr @pb_gather(ptr %args, i64 %count, ptr %table) nounwind {
+define ptr @gather(ptr %args, i64 %count, ptr %table) nounwind {
 entry:
   br label %next
 next:
@@ -78,13 +79,13 @@ copied:
   store ptr %data, ptr %at
   br label %next
 failed:
-  call void @pb_scatter(ptr %head)
+  call void @scatter(ptr %head)
   ret ptr null
 end:
   ret ptr %head
 }
 
-define void @pb_scatter(ptr %list) nounwind {
+define void @scatter(ptr %list) nounwind {
 entry:
   br label %next
 next:
@@ -177,10 +178,6 @@ choose: ; the axis that lies densest, and the last one
   %last.from.at = getelementptr i64, ptr %from, i64 %last
   %last.from = load i64, ptr %last.from.at
   %last.size = call i64 @llvm.abs.i64(i64 %last.from, i1 false)
-  %last.to.at = getelementptr i64, ptr %to, i64 %last
-  %last.to = load i64, ptr %last.to.at
-  %last.shape.at = getelementptr i64, ptr %shape, i64 %last
-  %last.extent = load i64, ptr %last.shape.at
   br label %look
 look:
   %c = phi i64 [ 0, %choose ], [ %c.next, %look.one ]
@@ -201,21 +198,26 @@ look.one:
   %best.next = select i1 %better, i64 %c, i64 %best
   %least.next = select i1 %better, i64 %c.size, i64 %least
   br label %look
-fix: ; both axes are left to the loop over a plane: the outer loops see one index of them
+fix: ; that one and another axis are left to the loop over a plane: the outer loops see one index of them
   %two = icmp ne i64 %best, %last
+  %several = icmp ne i64 %last, 0
+  %neighbour = sub i64 %last, 1
+  %partner = select i1 %two, i64 %last, i64 %neighbour
+  %row.axis = select i1 %several, i64 %partner, i64 0
   %best.shape.at = getelementptr i64, ptr %shape, i64 %best
-  %best.full = load i64, ptr %best.shape.at
-  %best.extent = select i1 %two, i64 %best.full, i64 1
+  %n = load i64, ptr %best.shape.at
   %best.from.at = getelementptr i64, ptr %from, i64 %best
-  %best.from = load i64, ptr %best.from.at
+  %sn = load i64, ptr %best.from.at
   %best.to.at = getelementptr i64, ptr %to, i64 %best
-  %best.to = load i64, ptr %best.to.at
+  %dn = load i64, ptr %best.to.at
   store i64 1, ptr %best.shape.at
-  store i64 1, ptr %last.shape.at
-  %n = select i1 %two, i64 %best.extent, i64 %last.extent
-  %m = select i1 %two, i64 %last.extent, i64 1
-  %sn = select i1 %two, i64 %best.from, i64 %last.from
-  %dn = select i1 %two, i64 %best.to, i64 %last.to
+  %row.shape.at = getelementptr i64, ptr %shape, i64 %row.axis
+  %m = load i64, ptr %row.shape.at
+  %row.from.at = getelementptr i64, ptr %from, i64 %row.axis
+  %sm = load i64, ptr %row.from.at
+  %row.to.at = getelementptr i64, ptr %to, i64 %row.axis
+  %dm = load i64, ptr %row.to.at
+  store i64 1, ptr %row.shape.at
   br label %plane
 plane:
   %src = phi ptr [ %source, %fix ], [ %src.next, %stepped ]
@@ -277,7 +279,7 @@ end:
     "\n".join(
         f"""{"s" if swaps else "p"}{bits}:
   call void @{"swapped" if swaps else "plane"}.{bits}(ptr %src, ptr %dst, i64 %n, i64 %m,
-      i64 %sn, i64 %last.from, i64 %dn, i64 %last.to)
+      i64 %sn, i64 %sm, i64 %dn, i64 %dm)
   br label %plane.done"""
         for bits, swaps in _PLANES
     ),

@@ -14,7 +14,7 @@ class OrderMode(IntEnum):
 
 
 FITS_TEXT = """
-define i32 @pb_strided_fits(ptr %given, ptr %cls, i32 %num, i32 %ndim, ptr %extents, i32 %mode, ptr %order) nounwind {
+define i32 @strided_fits(ptr %given, ptr %cls, i32 %num, i32 %ndim, ptr %extents, i32 %mode, ptr %order) nounwind {
 entry:
   %own.cls.at = getelementptr i8, ptr %given, i64 OBJECT_TYPE
   %own.cls = load ptr, ptr %own.cls.at

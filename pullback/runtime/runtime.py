@@ -33,10 +33,10 @@ KEPT_BYTES = 256 << 20
 
 _PART_OF = {
     **dict.fromkeys(("pb_call", "pb_bind", "pb_drop", "pb_serial_for", "pb_unchanged", "pb_copy_dict"), "dispatch"),
+    **dict.fromkeys(("pb_strided_fits", "pb_gather", "pb_scatter", "pb_strided_configure"), "dispatch"),
     **dict.fromkeys(("pb_take", "pb_give", "pb_new_large_array", "pb_blocks_configure", "pb_blocks_held"), "blocks"),
     **dict.fromkeys(("pb_parallel_for", "pb_thread_count", "pb_pool_workers"), "threads"),
     **dict.fromkeys(("pb_blas_enter", "pb_blas_leave"), "threads"),
-    **dict.fromkeys(("pb_strided_fits", "pb_gather", "pb_scatter"), "strided"),
 }
 """Which support part has a symbol. The parts are loaded when first asked for."""
 
@@ -244,8 +244,16 @@ class Runtime:
             self._start_pool(addresses)
         elif name == "blocks":
             self._start_blocks(addresses)
+        elif name == "strided":
+            configure = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(self.symbol("pb_strided_configure"))
+            configure(*addresses.values())
         self._parts[name] = addresses
         return addresses
+
+    def take_strided(self) -> None:
+        """From now on native code takes arrays that are laid out otherwise than kernels read them."""
+        if self.layout is not None:
+            self._part("strided")
 
     @property
     def has_threads(self) -> bool:

@@ -19,7 +19,9 @@ SHAPES = ((), (5,), (0,), (1,), (3, 4), (20, 33), (1, 5), (5, 1), (3, 1, 4), (5,
 
 @pytest.fixture(params=["native", "ctypes"])
 def runtime(request: pytest.FixtureRequest) -> Runtime:
-    return native_runtime() if request.param == "native" else ctypes_runtime()
+    chosen = native_runtime() if request.param == "native" else ctypes_runtime()
+    chosen.take_strided()
+    return chosen
 
 
 def sample(dtype: str, shape: tuple[int, ...]) -> Any:
