@@ -342,6 +342,23 @@ def growing() -> Any:
     return f, (_numbers(40, 40),)
 
 
+def triangles() -> Any:
+    n = 12
+    root = _numbers(n, n)
+
+    def f(a: Any) -> Any:
+        low = np.zeros((n, n))
+        for i in range(n):
+            for j in range(i + 1):
+                s = a[i, j]
+                for k in range(j):
+                    s = s - low[i, k] * low[j, k]
+                low[i, j] = np.sqrt(s) if i == j else s / low[j, j]
+        return np.log(np.diag(low)).sum()
+
+    return f, (root @ root.T + n * np.eye(n),)
+
+
 def decisions() -> Any:
     def f(x: Any) -> Any:
         for _ in range(100):
@@ -361,4 +378,4 @@ PROGRAMS: dict[str, Program] = {
     "by elements": by_elements, "alternating": alternating,
     "out of order": out_of_order, "both ways in place": both_ways, "over a list": over_a_list,
 }  # fmt: skip
-STAY: dict[str, Program] = {"shapes that grow": growing, "decisions": decisions}
+STAY: dict[str, Program] = {"shapes that grow": growing, "decisions": decisions, "triangles": triangles}

@@ -145,6 +145,7 @@ def test_the_source_line_says_how_many_turns_were_rolled() -> None:
 @pytest.mark.parametrize(("name", "why"), [
     ("shapes that grow", "in one turn and"),
     ("decisions", "Python decides"),
+    ("triangles", "no stretch of lines repeats"),
 ])  # fmt: skip
 def test_a_loop_that_stays_says_why(name: str, why: str) -> None:
     turns, _ = unrolled(name)

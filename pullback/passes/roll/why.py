@@ -1,5 +1,6 @@
 """Why a long Python loop is still there turn by turn: a note on the first op of it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,6 +12,9 @@ from pullback.passes.roll.match import TURNS, Integers, Matcher
 from pullback.passes.roll.runs import Run, runs
 from pullback.passes.roll.track import Numbers, Signatures, Track, has_guard
 
+MANY_OF_A_LINE = 100
+"""Ops of one source line that must come from a loop."""
+
 
 def with_notes(region: Region) -> Region:
     """The region with `not rolled: ...` at the source line of the first op of each loop that was not rolled."""
@@ -18,6 +22,7 @@ def with_notes(region: Region) -> Region:
     if len(track.ops) < TURNS:
         return region
     notes = {track.ops[run.start]: f"not rolled: {reason}" for run, reason in _reasons(track)}
+    notes = notes or _uneven(track.ops)
     if not notes:
         return region
     new = Rebuild()
@@ -29,6 +34,17 @@ def with_notes(region: Region) -> Region:
             current = Op(current.opdef, current.operands, current.attrs, types, current.regions, loc)
         new.keep(op, current)
     return new.region(region)
+
+
+def _uneven(ops: Sequence[Op]) -> dict[Op, str]:
+    """A note on the line that most ops are of, where no stretch of lines repeats: loops in loops of other lengths."""
+    lines = Counter([op.loc for op in ops if op.loc is not None])
+    line, count = lines.most_common(1)[0] if lines else (None, 0)
+    if line is None or count < MANY_OF_A_LINE:
+        return {}
+    first = next(op for op in ops if op.loc == line)
+    reason = f"{count} ops of line {line.line}, but no stretch of lines repeats: the turns of a loop around it differ"
+    return {first: f"not rolled: {reason} in how often a loop inside runs, or in their decisions"}
 
 
 def _reasons(track: Track) -> Iterator[tuple[Run, str]]:
