@@ -123,7 +123,7 @@ def _abs_vjp(
         return (None,)
     if x.type.is_complex:
         unit = _unit(f, x, out)
-        return (f.complex(f.strong_mul(f.real(unit), ct), -f.strong_mul(f.imag(unit), ct)),)
+        return (f.complex(_either_zero(f, f.real(unit), ct), -_either_zero(f, f.imag(unit), ct)),)
     return (f.strong_mul(_direction(f, x), ct),)
 
 
@@ -135,8 +135,14 @@ def _abs_jvp(
         return (None,)
     if x.type.is_complex:
         unit = _unit(f, x, out)
-        return (f.strong_mul(f.real(unit), f.real(tan)) + f.strong_mul(f.imag(unit), f.imag(tan)),)
+        return (_either_zero(f, f.real(unit), f.real(tan)) + _either_zero(f, f.imag(unit), f.imag(tan)),)
     return (f.strong_mul(_direction(f, x), tan),)
+
+
+def _either_zero(f: Emitter, weight: Expr, ct: Expr) -> Expr:
+    """weight * ct, 0 wherever one of them is, even if the other is infinite or NaN."""
+    dead = ct.eq(0.0) & ~f.isfinite(weight)
+    return f.strong_mul(f.select(dead, f.zeros_like(weight), weight), ct)
 
 
 def _direction(f: Emitter, x: Expr) -> Expr:
@@ -169,8 +175,8 @@ def _sign_vjp(
     (z,), (unit,), (ct,) = args, outs, cts
     if ct is None or not z.type.is_complex:
         return (None,)
-    turn = _over_modulus(f, f.imag(ct * unit), z)
-    return (f.complex(turn * f.imag(unit), turn * f.real(unit)),)
+    turn = _over_modulus(f, f.imag(f.strong_mul(ct, unit)), z)
+    return (f.complex(f.strong_mul(turn, f.imag(unit)), f.strong_mul(turn, f.real(unit))),)
 
 
 def _sign_jvp(
@@ -179,15 +185,16 @@ def _sign_jvp(
     (z,), (unit,), (tan,) = args, outs, tans
     if tan is None or not z.type.is_complex:
         return (None,)
-    turn = _over_modulus(f, f.imag(f.conj(unit) * tan), z)
-    return (f.complex(-turn * f.imag(unit), turn * f.real(unit)),)
+    turn = _over_modulus(f, f.imag(f.strong_mul(tan, f.conj(unit))), z)
+    return (f.complex(f.strong_mul(-turn, f.imag(unit)), f.strong_mul(turn, f.real(unit))),)
 
 
 def _over_modulus(f: Emitter, x: Expr, z: Expr) -> Expr:
     """x / |z|, 0 where z is 0."""
     modulus = f.abs(z)
     zero = modulus.eq(0.0)
-    return f.select(zero, f.zeros_like(x), x / f.select(zero, f.full_like(modulus, 1.0), modulus))
+    safe = f.select(zero, f.full_like(modulus, 1.0), modulus)
+    return f.select(zero, f.zeros_like(x), f.strong_mul(x, 1.0 / safe))
 
 
 SIGN = elementwise(

@@ -233,10 +233,10 @@ def _restored(f: Emitter, op: Op, x: Expr) -> Expr:
 
 def _affine_steps(f: Emitter, scale: Expr, shift: Expr) -> Expr:
     """y[k] = scale[k] * y[k-1] + shift[k] along the last axis (y before the first is 0), by doubling: log2(n) rounds,
-    no division, so zeros are exact."""
+    no division, so zeros are exact. A shift of zero stays so whatever the scale is."""
     n, last, k = scale.shape[-1], scale.ndim - 1, 1
     while k < n:
-        shift = shift + scale * _shifted(f, shift, last, k)
+        shift = shift + f.strong_mul(_shifted(f, shift, last, k), scale)
         scale = scale * _shifted(f, scale, last, k)
         k *= 2
     return shift
@@ -258,7 +258,7 @@ def _before(f: Emitter, x: Expr) -> Expr:
 def _triangle_jvp(f: Emitter, op: Op, x: Expr, tan: Expr) -> Expr:
     """tan_y[k] = x[k] tan_y[k-1] + tan_x[k] * (product of the elements before k)."""
     xs, tans = _oriented(f, op, x), _oriented(f, op, tan)
-    return _restored(f, op, _affine_steps(f, xs, tans * _before(f, xs)))
+    return _restored(f, op, _affine_steps(f, xs, f.strong_mul(tans, _before(f, xs))))
 
 
 def _triangle_vjp(f: Emitter, op: Op, x: Expr, ct: Expr) -> Expr:
@@ -270,7 +270,7 @@ def _triangle_vjp(f: Emitter, op: Op, x: Expr, ct: Expr) -> Expr:
     turned = f.reverse(xs, axes=(last,))
     after = _shifted(f, turned, last, 1)
     g = f.reverse(_affine_steps(f, after, f.reverse(cts, axes=(last,))), axes=(last,))
-    return _restored(f, op, g * _before(f, xs))
+    return _restored(f, op, f.strong_mul(g, _before(f, xs)))
 
 
 CUMPROD = _scan(

@@ -241,9 +241,16 @@ GAMMA = _plain(
 
 def _incomplete_in_x(f: Emitter, op: Op, out: Expr, a: Expr, x: Expr) -> Expr:
     """The n-th derivative in a of x**(a - 1) exp(-x) / gamma(a)."""
-    density = f.exp(f.xlogy(a - 1.0, x) - x - f.lgamma(a))
+    density = _gamma_density(f, a, x)
     factors = _density_factors(f, a, x, _of_order(op))
     return density if factors is None else density * factors
+
+
+def _gamma_density(f: Emitter, a: Expr, x: Expr) -> Expr:
+    """x**(a - 1) exp(-x) / gamma(a): one exponential, and the power itself at 0, where it has derivatives and the
+    logarithm has none."""
+    at_zero = f.pow(x, a - 1.0) * f.exp(-x - f.lgamma(a))
+    return f.select(x.eq(0.0), at_zero, f.exp(f.xlogy(a - 1.0, x) - x - f.lgamma(a)))
 
 
 def _density_factors(f: Emitter, a: Expr, x: Expr, n: int) -> Expr | None:

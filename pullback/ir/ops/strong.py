@@ -29,7 +29,7 @@ STRONG_MUL: OpDef = elementwise(
     2,
     INEXACT,
     _evaluate,
-    Partials((_in_factor, lambda f, op, out, x, y: x), lambda op: (False, False), masks=(1,)),
+    Partials((_in_factor, lambda f, op, out, x, y: x), lambda op: (False, False), masks=(0, 1)),
     "x * y, and 0 wherever x is 0, whatever y is (infinite, NaN). Differentiates as the product: at x = 0 the "
     "derivative in x is y, so a zero by value hides no second derivative; it is 0 where y is infinite or NaN.",
     numpy=(),
