@@ -202,7 +202,8 @@ def cond(x: Any, p: Any = None) -> Any:
     a = matrices("cond", x, square=False)
     if p in (None, 2, -2):
         s = svdvals(a)
-        result = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        largest, smallest = np.max(s, axis=-1), np.min(s, axis=-1)  # equal ones share the derivative
+        result = smallest / largest if p == -2 else largest / smallest
     else:
         result = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))
     known = ~np.any(np.isnan(a), axis=(-2, -1))

@@ -82,6 +82,7 @@ def _matrix(a: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         result = (_largest if ord > 0 else np.min)(sums, axis=other, keepdims=True)
     elif ord in (2, -2, "nuc"):
         values = np.linalg.svd(np.moveaxis(a, axes, (-2, -1)), compute_uv=False)
+        values = np.where(values == 0, np.zeros_like(values), values)  # flat at 0, as the modulus is
         reducers: dict[Any, Any] = {2: _largest, -2: np.min, "nuc": np.sum}
         reduced = reducers[ord](values, axis=-1)
         return np.expand_dims(reduced, tuple(sorted(axes))) if keepdims else reduced
