@@ -83,3 +83,12 @@ def test_even_spacing_between_narrow_floats_stays_narrow() -> None:
         lambda a: np.linspace(0, a.astype(np.int16), 3),
     ):
         assert_as_numpy(function, narrow)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_long_kernels_are_convolved_without_a_table_of_windows(mode: str) -> None:
+    rng = np.random.default_rng(5)
+    signal, kernel = rng.normal(size=500), rng.normal(size=70)
+    program = assert_as_numpy(lambda x, k: (np.convolve(x, k, mode), np.correlate(k, x, mode)), signal, kernel)
+    constants = [op.attrs["value"].array.size for op in program.function.ops if op.name == "constant"]
+    assert max(constants, default=0) <= 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import NOVALUE, array, available, axis_number, axis_slice, const
+from pullback.tracer.functions.common import NOVALUE, array, available, axis_number, axis_slice
 from pullback.tracer.functions.padding import pad
 from pullback.tracer.trace import active
 
@@ -161,17 +161,18 @@ def _correlated(a: Any, v: Any, mode: str) -> Any:
     right = {"valid": 0, "same": m - 1 - m // 2, "full": m - 1}[mode]
     padded = pad(a, (left, right)) if left or right else a
     count = padded.size - m + 1
-    if m <= FEW_TAPS:
-        total: Any = None
-        for k in range(m):
+    total: Any = None
+    for start in range(0, m, TAPS):
+        part: Any = None
+        for k in range(start, min(start + TAPS, m)):
             term = padded[k : k + count] * v[k]
-            total = term if total is None else total + term
-        return total
-    windows = padded[const(np.arange(count)[:, None] + np.arange(m))]
-    return np.matmul(windows, v)
+            part = term if part is None else part + term
+        total = part if total is None else total + part
+    return total
 
 
-FEW_TAPS = 64
+TAPS = 8
+"""So many shifted copies are added in one pass over the result; many passes are rolled into a loop."""
 MODES = {0: "valid", 1: "same", 2: "full"}
 
 
