@@ -1,4 +1,4 @@
-"""The command line: `pullback dump`, `opt`, `run`, `ops`, `passes`, `bench`, `demo`.
+"""The command line: `pullback dump`, `opt`, `run`, `bisect`, `reduce`, `ops`, `passes`, `bench`, `demo`.
 
 Each command is imported when it is asked for, so that `pullback --help` answers at once.
 """
@@ -15,6 +15,8 @@ COMMANDS = {
     "dump": ("pullback.cli.dump", "dump"),
     "opt": ("pullback.cli.running", "opt"),
     "run": ("pullback.cli.running", "run"),
+    "bisect": ("pullback.cli.faults", "bisect"),
+    "reduce": ("pullback.cli.faults", "reduce"),
     "ops": ("pullback.cli.catalogue", "ops"),
     "passes": ("pullback.cli.catalogue", "passes"),
 }
@@ -75,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--values", help="the arguments as Python expressions: 'np.ones(3), 2.0'")
     run.add_argument("--grad", action="store_true", help="the gradient of a Python function")
     run.add_argument("--interpret", action="store_true", help="by the reference interpreter, not native code")
+    _add_faults(commands)
     ops = commands.add_parser("ops", help="list the ops, or describe one")
     ops.add_argument("name", nargs="?")
     passes = commands.add_parser("passes", help="list the passes in order, or describe one")
@@ -99,6 +102,25 @@ def _add_dump(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     dump.add_argument("--html", metavar="FILE", help="write one page with a column for each pass")
     dump.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz")
     _add_color(dump)
+
+
+def _add_faults(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    bisect = commands.add_parser("bisect", help="find the pass and the rewrite that make a function wrong")
+    reduce = commands.add_parser("reduce", help="make a function smaller while it still fails")
+    for parser in (bisect, reduce):
+        parser.add_argument("target", help="a file of textual IR, or FILE.py:FUNC")
+        parser.add_argument("--args", help="types of the arguments of a Python function: 'f64[100,3], f64[3]'")
+        parser.add_argument("--values", help="the arguments as Python expressions, for functions that branch on them")
+        parser.add_argument("--grad", action="store_true", help="value and gradient of a Python function")
+        parser.add_argument("--argnums", default="0", help="which arguments to differentiate in: 0, or w, or 0,2")
+        parser.set_defaults(stage="traced")
+    reduce.add_argument(
+        "--command",
+        dest="failing",
+        metavar="COMMAND",
+        help="a shell command with {} for the file; it fails by its exit status",
+    )
+    reduce.add_argument("--out", metavar="FILE", help="where to write the result; default: standard output")
 
 
 def _add_color(parser: argparse.ArgumentParser) -> None:

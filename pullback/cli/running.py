@@ -9,9 +9,9 @@ import numpy as np
 from pullback import driver
 from pullback.api.compiling import jit
 from pullback.api.gradients import grad
+from pullback.cli.native import run_native
 from pullback.cli.show import show
 from pullback.cli.target import UsageError, load_function, parse_types, parse_values, sample_arrays
-from pullback.codegen.object import ArgSpec, ResultSpec, Signature, TupleOf
 from pullback.config import Options
 from pullback.errors import ParseError
 from pullback.ir.graph import Function
@@ -70,13 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_native(function: Function, arrays: list[Any]) -> list[Any]:
-    settings = Options.from_env()
-    args = tuple(ArgSpec(p.type) for p in function.params)
-    signature = Signature(args, TupleOf(tuple(ResultSpec(t) for t in function.result_types)))
-    log = driver.Log()
-    compiled = driver.loaded(driver.compiled(function, signature, settings, log), (), log)
-    driver.trace_report(log, function.name, settings)
-    status, results = compiled.run(arrays)
+    status, results = run_native(function, arrays, Options.from_env())
     if status:
         raise UsageError(f"{function.name} gave status {status}: a guard or a check did not hold for these values")
     return results
