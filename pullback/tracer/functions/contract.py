@@ -58,7 +58,8 @@ def _without_ones(
 def _summed(trace: Trace, x: Content, labels: list[Label], needed: set[Label]) -> tuple[Content, list[Label]]:
     """Sum over labels that nobody else has."""
     alone = [i for i, k in enumerate(labels) if k not in needed]
-    return reduce(trace, "sum", x, alone), [k for k in labels if k in needed]
+    summed = reduce(trace, "sum", x, alone) if alone else x  # a sum over no axes would still add zero
+    return summed, [k for k in labels if k in needed]
 
 
 def _multiplied(trace: Trace, x: Content, y: Content, xs: list[Label], ys: list[Label]) -> tuple[Content, list[Label]]:
