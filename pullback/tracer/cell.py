@@ -12,7 +12,7 @@ from pullback.tracer.evaluate import present
 from pullback.tracer.layout import Order, Strides, is_c_order, is_contiguous, strides_in_order
 from pullback.tracer.location import describe
 from pullback.tracer.steps import Gathered, Reshaped, Step, Strided
-from pullback.tracer.trace import Array, Content, Trace, active, current, dtype_of, shape_of
+from pullback.tracer.trace import Array, Content, Trace, active, current
 
 if TYPE_CHECKING:
     from pullback.tracer.array import TracedValue
@@ -39,8 +39,9 @@ class Cell:
     def __init__(self, trace: Trace, content: Content, order: Order | None = None) -> None:
         self.trace = trace
         self.content = content
-        self.shape: Shape = shape_of(content)
-        self.dtype: DType = dtype_of(content)
+        kind: Any = content.type if type(content) is Value else content
+        self.shape: Shape = kind.shape
+        self.dtype: DType = kind.dtype
         self.order = order
         self.version = 0
         self.written = False

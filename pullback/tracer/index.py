@@ -89,9 +89,8 @@ def _items(trace: Trace, key: Any) -> list[Any]:
 
 
 def _item(trace: Trace, k: Any) -> Any:
-    if k is None or k is Ellipsis or isinstance(k, slice):
-        return k
-    if type(k) is int:
+    kind = type(k)
+    if kind is int or kind is slice or k is None or k is Ellipsis:
         return k
     if isinstance(k, bool | np.bool_) and not isinstance(k, TracedValue):
         return _truth(trace, bool(k))
@@ -185,22 +184,23 @@ def _truth(trace: Trace, value: bool) -> None:
 
 def _expand(trace: Trace, items: list[Any], ndim: int) -> list[Any]:
     """Replace the ellipsis by full slices; add those that are left out at the end."""
-    taken = sum(_axes_taken(i) for i in items)
+    taken, ellipses = 0, 0
+    for item in items:
+        if item is Ellipsis:
+            ellipses += 1
+        elif item is not None:
+            taken += len(item.arrays) if isinstance(item, _Place) else 1
     if taken > ndim:
         raise trace.error(
             IndexRangeError, f"too many indices for array: array is {ndim}-dimensional, but {taken} were indexed"
         )
-    if sum(i is Ellipsis for i in items) > 1:
+    if ellipses > 1:
         raise trace.error(IndexRangeError, "an index can only have a single ellipsis ('...')")
     full = [slice(None)] * (ndim - taken)
-    at = next((k for k, i in enumerate(items) if i is Ellipsis), None)
-    return items + full if at is None else items[:at] + full + items[at + 1 :]
-
-
-def _axes_taken(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return len(item.arrays) if isinstance(item, _Place) else 1
+    if not ellipses:
+        return items + full
+    at = next(k for k, i in enumerate(items) if i is Ellipsis)
+    return items[:at] + full + items[at + 1 :]
 
 
 def _sliced(trace: Trace, view: Strided, axis: int, item: slice) -> Strided:

@@ -1,5 +1,6 @@
 """Which line of the user's file is running: the first frame outside pullback and NumPy."""
 
+import functools
 import linecache
 import os
 import sys
@@ -16,6 +17,7 @@ INSTALLED = ("/site-packages/", "/dist-packages/", "\\site-packages\\")
 _EXAMPLES = _PACKAGE + "demo" + os.sep  # programs written as a user writes them
 
 
+@functools.cache
 def is_internal_file(file: str) -> bool:
     """Whether `file` belongs to pullback or NumPy, whose lines mean nothing to the user."""
     if file.startswith(_PACKAGE):
@@ -33,33 +35,36 @@ def is_library_file(file: str) -> bool:
 class Locator:
     """Finds the user's line; remembers each place, so that a line is decoded once.
 
-    Entries are keyed by the identity of a code object, which the entry itself keeps alive.
+    Code objects are known by their identity, and kept alive so that it stays theirs.
     """
 
-    __slots__ = ("_internal", "_places")
+    __slots__ = ("_internal", "_kept", "_places")
 
-    _internal: dict[int, tuple[CodeType, bool]]
+    _internal: set[int]
+    _kept: list[CodeType]
     _places: dict[tuple[int, int], Location]
 
     def __init__(self) -> None:
-        self._internal = {}
+        self._internal = set()
+        self._kept = []
         self._places = {}
 
     def here(self, depth: int = 1) -> Location | None:
         """The nearest line outside pullback and NumPy among the callers of the caller."""
         frame = sys._getframe(depth)
-        known = self._internal
+        internal = self._internal
         while frame is not None:
             code = frame.f_code
-            entry = known.get(id(code))
-            if entry is None:
-                entry = known[id(code)] = (code, is_internal_file(code.co_filename))
-            if not entry[1]:
-                key = (id(code), frame.f_lasti)
-                place = self._places.get(key)
-                if place is None:
-                    place = self._places[key] = Location(code.co_filename, frame.f_lineno or 0, code.co_name)
-                return place
+            if id(code) not in internal:
+                place = self._places.get((id(code), frame.f_lasti))
+                if place is not None:
+                    return place
+                self._kept.append(code)
+                if not is_internal_file(code.co_filename):
+                    place = Location(code.co_filename, frame.f_lineno or 0, code.co_name)
+                    self._places[id(code), frame.f_lasti] = place
+                    return place
+                internal.add(id(code))
             frame = frame.f_back  # type: ignore[assignment]
         return None
 

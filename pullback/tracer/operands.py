@@ -34,12 +34,12 @@ class Operand(NamedTuple):
 
 def operand(trace: Trace, x: Any) -> Operand:
     """What `x` is in an elementwise call."""
-    if isinstance(x, TracedScalar):
+    kind = type(x)  # first of all: `isinstance` has to ask a traced value what it passes for
+    if kind is TracedArray:
+        return Operand(content_in(trace, x), x._dtype, None, x)
+    if kind is TracedScalar:
         python = x.python
         return Operand(content_in(trace, x), x._dtype if python is None or python is bool else python, None, x)
-    if isinstance(x, TracedValue):
-        return Operand(content_in(trace, x), x._dtype, None, x)
-    kind = type(x)
     if kind is float or kind is int or kind is complex:
         return Operand(_python_array(trace, x), kind, x)
     if kind is bool:
@@ -221,11 +221,14 @@ def untraceable(dtype: DType) -> str:
 
 def broadcast_shape(trace: Trace, what: str, shapes: Sequence[Shape]) -> Shape:
     """The common shape of operands."""
-    first = shapes[0]
-    if all(s == first for s in shapes):
-        return first
-    if len(shapes) == 2 and () in shapes:
-        return first or shapes[1]
+    common: Shape = ()
+    for shape in shapes:  # equal ones, and numbers beside them, are the rule
+        if shape != common and shape != ():
+            if common != ():
+                break
+            common = shape
+    else:
+        return common
     ndim = max(len(s) for s in shapes)
     result = [1] * ndim
     for shape in shapes:
@@ -247,7 +250,8 @@ def broadcast(trace: Trace, content: Content, shape: Shape) -> Content:
         return content
     if not isinstance(content, Value):
         if content.size == 1:
-            return trace.full(content.dtype, shape, content.reshape(()))
+            number = content.item() if content.dtype.kind in "iuf" else content.reshape(())
+            return trace.full(content.dtype, shape, number)
         content = trace.lift(content)
     key = (content, shape)
     known: Content | None = trace.memo.get(key)

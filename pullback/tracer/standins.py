@@ -17,9 +17,10 @@ from numpy import ndarray
 from pullback.ir.types import DTYPE_NAMES
 from pullback.tracer.functions.creation import ndarray as make_ndarray
 from pullback.tracer.functions.lists import Searching
+from pullback.tracer.location import is_library_file
 from pullback.tracer.operands import as_array
 from pullback.tracer.patching import plain_copy
-from pullback.tracer.reach import is_library_class, is_library_file
+from pullback.tracer.reach import is_library_class
 
 
 class StandIns:

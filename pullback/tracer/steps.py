@@ -63,6 +63,7 @@ class Strided(NamedTuple):
     axes: tuple[Axis, ...]
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def whole(shape: Shape) -> "Strided":
         return Strided(shape, (0,) * len(shape), tuple([Axis(k, 1, n) for k, n in enumerate(shape)]))
 

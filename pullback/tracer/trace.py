@@ -4,6 +4,7 @@ Inside a trace the content of an array is either a `Value` (it depends on a para
 Ops on constants alone are evaluated at once and emit nothing.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -259,10 +260,11 @@ class Trace:
 
     def scalar(self, dtype: DType, number: Any) -> Value:
         """A value of one number without axes; the common ones are remembered by the number itself."""
-        plain = type(number) in (int, float) and number  # 0.0 and -0.0 are equal, and NaN is not equal to itself
-        if not plain or number != number:
+        kind = type(number)
+        if kind not in (int, float) or number != number:  # NaN is not equal to itself
             return self.literal(plain_array(number, dtype))
-        key = (type(number), number, dtype)
+        minus_zero = kind is float and number == 0 and math.copysign(1.0, number) < 0
+        key = (kind, number, dtype, minus_zero)
         value: Value | None = self.memo.get(key)
         if value is None:
             value = self.memo[key] = self.literal(plain_array(number, dtype))

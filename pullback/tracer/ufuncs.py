@@ -98,6 +98,22 @@ class Refusal:
 
 
 Rule = Callable[[Call], Content | tuple[Content, ...]]
+
+
+@record(frozen=True)
+class Direct:
+    """The rule of a ufunc that is one op on the broadcast operands; for dtypes of other kinds there is `otherwise`."""
+
+    name: str
+    kinds: str = "biufc"
+    otherwise: Rule | None = None
+
+    def __call__(self, call: Call) -> Content | tuple[Content, ...]:
+        if self.otherwise is not None and (call.dtype.kind not in self.kinds or call.types[0] != call.types[1]):
+            return self.otherwise(call)
+        return call.op(self.name, *call.wides())
+
+
 Rules = Mapping[Any, Rule | Refusal]  # by ufunc, or by name for those of scipy.special
 
 
@@ -148,6 +164,10 @@ def evaluate(
         types = _types(trace, ufunc, operands) if usual else _typed(ufunc, operands, dtype, casting)
     except TypeError as error:
         raise trace.error(TypeRuleError, f"np.{ufunc.__name__}: {error}") from None
+    if type(rule) is Direct and types[0].kind in rule.kinds:
+        values = _as_they_are(trace, operands, types)
+        if values is not None:
+            return (trace.apply(rule.name, *values),)
     shape = broadcast_shape(trace, ufunc.__name__, [shape_of(o.content) for o in operands])
     contents: list[Content] = []
     for o, wanted in zip(operands, types, strict=False):
@@ -159,6 +179,30 @@ def evaluate(
             contents.append(cast(trace, o.content, wanted))
     result = rule(Call(trace, ufunc, operands, contents, types, shape))
     return result if isinstance(result, tuple) else (result,)
+
+
+def _as_they_are(trace: Trace, operands: Sequence[Operand], types: Sequence[DType]) -> list[Value] | None:
+    """The operands as they are, where they need neither conversion nor broadcasting; numbers are filled in. Most calls
+    are of that kind."""
+    shape: Shape | None = None
+    dtype = types[0]
+    for o, wanted in zip(operands, types, strict=False):
+        if o.number is None:
+            content = o.content
+            if type(content) is not Value or content.type.dtype != dtype:
+                return None
+            if shape is None:
+                shape = content.type.shape
+            elif content.type.shape != shape:
+                return None
+        elif wanted != dtype or not _fits(o.number, wanted):
+            return None
+    if shape is None:
+        return None
+    return [
+        o.content if o.number is None else trace.full(t, shape, o.number)  # type: ignore[misc]
+        for o, t in zip(operands, types, strict=False)
+    ]
 
 
 def _types(trace: Trace, ufunc: np.ufunc, operands: Sequence[Operand]) -> tuple[DType, ...]:
@@ -292,9 +336,12 @@ def shortcut(x: Any, y: Any) -> np.ufunc | None:
 
 def _python_type(x: Any) -> type | None:
     """The Python type of a number that NumPy would not see: Python's own, or a traced one."""
-    if isinstance(x, TracedScalar):
-        return x.python
     kind = type(x)
+    if kind is TracedArray:
+        return None
+    if kind is TracedScalar:
+        python: type | None = x.python
+        return python
     return kind if kind in (float, int, bool, complex) else None
 
 

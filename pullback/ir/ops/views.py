@@ -160,18 +160,16 @@ REVERSE = OpDef(
 # ------------------------------------------------------------------ slice, pad, update
 
 
-def slice_shape(start: Shape, stop: Shape, step: Shape) -> Shape:
-    return tuple(max(0, -(-(b - a) // s)) for a, b, s in zip(start, stop, step, strict=True))
-
-
 def _check_slice(name: str, x: TensorType, attrs: Attrs) -> Shape:
     start, stop, step = attrs["start"], attrs["stop"], attrs["step"]
     if not len(start) == len(stop) == len(step) == x.ndim:
         raise ShapeError(f"{name} of {x}: start, stop and step need {x.ndim} entries")
+    shape = []
     for a, b, s, n in zip(start, stop, step, x.shape, strict=True):
         if not 0 <= a <= b <= n or s < 1:
             raise ShapeError(f"{name} of {x}: {a}:{b}:{s} is not within an axis of length {n}")
-    return slice_shape(start, stop, step)
+        shape.append(b - a if s == 1 else -(-(b - a) // s))
+    return tuple(shape)
 
 
 def numpy_slices(op: Op) -> tuple[slice, ...]:

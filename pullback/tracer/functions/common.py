@@ -114,7 +114,8 @@ def full(trace: Trace, like: Content, number: Any, dtype: DType | None = None) -
 def op(trace: Trace, name: str, *operands: Any, **attrs: Any) -> Content:
     """An op whose operands may be Python numbers, which take dtype and shape of the first content among them."""
     like = next(o for o in operands if isinstance(o, Value | np.ndarray))
-    return trace.apply(name, *[o if isinstance(o, Value | np.ndarray) else _number(like, o) for o in operands], **attrs)
+    filled = [o if isinstance(o, Value | np.ndarray) else _number_for(trace, like, o) for o in operands]
+    return trace.apply(name, *filled, **attrs)
 
 
 def _number(like: Content, number: Any) -> Content:
@@ -127,15 +128,18 @@ def reduce(
     """A reduction op over `axes`, which stay with length 1 if `keepdims`."""
     axes = tuple(axes)
     shape = shape_of(content)
-    result = trace.apply(name, content, axes=axes, **attrs) if axes else _of_itself(trace, name, content)
+    result = trace.apply(name, content, axes=axes, **attrs) if axes else content
     if keepdims:
         result = reshape_content(trace, result, tuple([1 if k in axes else n for k, n in enumerate(shape)]))
     return result
 
 
-def _of_itself(trace: Trace, name: str, content: Content) -> Content:
-    """A reduction over no axes. NumPy's sums begin with 0.0, which shows in -0.0, its complex products with 1."""
+def begun(trace: Trace, name: str, content: Content, axes: Sequence[int]) -> Content:
+    """The operand of a sum or product. NumPy's begin with 0.0 and with 1, which shows in a result of no axes: in -0.0,
+    and in a complex infinity."""
     kind = dtype_of(content).kind
+    if axes:
+        return content
     if name == "sum" and kind in "fc":
         return op(trace, "add", content, 0)
     return op(trace, "mul", content, 1) if name == "prod" and kind == "c" else content

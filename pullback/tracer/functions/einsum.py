@@ -54,7 +54,9 @@ def _arranged(trace: Trace, x: Content, labels: list[Label], output: list[Label]
 
 
 def _next_pair(terms: Sequence[tuple[Content, list[Label]]], sizes: dict[Label, int]) -> tuple[int, int]:
-    """The two terms whose product grows least; with two or three terms there is not much to choose."""
+    """The two terms whose product grows least."""
+    if len(terms) == 2:
+        return 0, 1
     best: tuple[float, int, int] | None = None
     for i in range(len(terms)):
         for j in range(i + 1, len(terms)):
@@ -71,7 +73,20 @@ def _next_pair(terms: Sequence[tuple[Content, list[Label]]], sizes: dict[Label, 
 
 
 def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[list[Label]], list[Label]]:
-    """Arrays, the labels of each, the labels of the output; an ellipsis becomes labels of its own."""
+    """Arrays, the labels of each, the labels of the output; subscripts that were met before are remembered."""
+    if not isinstance(operands[0], str):
+        return _taken_apart(operands)
+    trace = active()
+    arrays = [array(x) for x in operands[1:]]
+    key = ("einsum", operands[0], *[x.ndim for x in arrays])
+    known = trace.memo.get(key)
+    if known is None:
+        known = trace.memo[key] = _taken_apart((operands[0], *arrays))[1:]
+    return arrays, *known
+
+
+def _taken_apart(operands: Sequence[Any]) -> tuple[list[Any], list[list[Label]], list[Label]]:
+    """An ellipsis becomes labels of its own."""
     trace = active()
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")

@@ -12,20 +12,18 @@ from pullback.ir.graph import Value
 from pullback.ir.types import BOOL
 from pullback.tracer.convert import decide_array
 from pullback.tracer.trace import Content
-from pullback.tracer.ufuncs import Call, Rule
+from pullback.tracer.ufuncs import Call, Direct, Rule
 
 # Beyond this an integer power is computed by `pow`, whose rounding is then the better one.
 LARGEST_INTEGER_POWER = 1024
 
 
-def direct(name: str) -> Rule:
-    """The op `name` on the broadcast operands."""
-    return lambda call: call.op(name, *call.wides())
+direct = Direct  # the op of that name on the broadcast operands
 
 
 def _for_bool(boolean: str, other: str) -> Rule:
     """One op for booleans, another for numbers: NumPy adds booleans with `or`, multiplies them with `and`."""
-    return lambda call: call.op(boolean if call.dtype == BOOL else other, *call.wides())
+    return Direct(other, "iufc", Direct(boolean))
 
 
 def _same(call: Call) -> Content:
@@ -227,7 +225,7 @@ def _comparison(name: str, strict: str | None = None) -> Rule:
             return call.op(name, x, y)
         return _lexicographic(call, name, strict, x, y)
 
-    return rule
+    return Direct(name, "biuf" if strict is not None else "biufc", rule)
 
 
 def _lexicographic(call: Call, name: str, strict: str, x: Content, y: Content) -> Content:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import asarray as plain_array  # while a trace runs, np.asarray is a wrapper
 
 from pullback.ir.types import BOOL, DType
 from pullback.tracer.array import TracedArray, TracedValue
@@ -50,7 +51,7 @@ def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType, wraps: b
         if o.number is None:
             made.append(cast(trace, o.content, dtype))
         else:
-            made.append(np.asarray(o.number).astype(dtype) if wraps else np.asarray(o.number, dtype))
+            made.append(plain_array(o.number).astype(dtype) if wraps else plain_array(o.number, dtype))
     return made
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.ir.types import DType, Shape
+from pullback.ir.types import BOOL, DType, Shape
 from pullback.tracer.array import TracedValue
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import ufunc_types
@@ -17,6 +17,8 @@ from pullback.tracer.trace import Content, Trace, active
 
 
 def _product_dtype(x: Any, y: Any) -> DType:
+    if x.dtype == y.dtype and x.ndim and y.ndim:
+        return x.dtype  # type: ignore[no-any-return]
     trace = active()
     return ufunc_types(np.matmul, (operand(trace, x).key, operand(trace, y).key))[0]
 
@@ -59,6 +61,9 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, axis: Any 
             f"(n?,k),(k,m?)->(n?,m?) (size {y.shape[j]} is different from {x.shape[i]}): "
             f"shapes {x.shape} and {y.shape}",
         )
+    if x.ndim <= 2 and y.ndim <= 2 and x.ndim + y.ndim > 2 and x.dtype == y.dtype == dtype != BOOL and not options:
+        content = trace.apply("dot_general", lhs, rhs, contract=((i,), (j,)), batch=((), ()))
+        return _finished(content, out, "np.matmul")
     batch = max(x.ndim - 2, y.ndim - 2, 0)
     xs = [f"b{k}" for k in range(batch - max(x.ndim - 2, 0), batch)] + (["n"] if x.ndim > 1 else []) + ["k"]
     ys = [f"b{k}" for k in range(batch - max(y.ndim - 2, 0), batch)] + ["k"] + (["m"] if y.ndim > 1 else [])

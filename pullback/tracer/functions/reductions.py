@@ -14,6 +14,7 @@ from pullback.tracer.functions.common import (
     array,
     available,
     axis_number,
+    begun,
     concat,
     contents,
     finish,
@@ -59,7 +60,7 @@ def _total(op_name: str, combine: str, neutral: int, ufunc_name: str) -> Callabl
         x = cast(trace, x, _summed_in(x, dtype, out))
         x = masked(trace, x, where, neutral)
         axes = reduced_axes(trace, axis, len(shape_of(x)))
-        result = reduce(trace, op_name, _numeric(trace, x), axes, keeps(keepdims))
+        result = reduce(trace, op_name, begun(trace, op_name, _numeric(trace, x), axes), axes, keeps(keepdims))
         return finish(_initial(trace, combine, cast(trace, result, dtype_of(x)), initial), out, f"np.{ufunc_name}")
 
     return total

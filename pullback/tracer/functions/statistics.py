@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.ir.graph import Value
 from pullback.ir.types import BOOL, F32, F64, DType, real_dtype
 from pullback.tracer.array import TracedArray
 from pullback.tracer.dispatch import Entry
@@ -13,6 +14,7 @@ from pullback.tracer.functions.common import (
     NOVALUE,
     array,
     axis_numbers,
+    begun,
     const,
     contents,
     finish,
@@ -57,7 +59,8 @@ def _count(trace: Trace, x: Content, axes: tuple[int, ...], where: Any, dtype: D
     shape = shape_of(x)
     if not given(where) or where is True:
         kept = tuple([1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes])
-        return np.full(kept, size_over(shape, axes), dtype)
+        number = size_over(shape, axes)
+        return trace.full(dtype, kept, number) if isinstance(x, Value) else np.full(kept, number, dtype)
     pred = broadcast(trace, cast(trace, content_of(trace, where), BOOL), shape)
     return reduce(trace, "sum", cast(trace, pred, dtype), axes, keepdims)
 
@@ -87,7 +90,8 @@ def _mean(
     result: DType | None = None,
 ) -> Content:
     """Summed in the dtype `working`; divided, as numbers, in the dtype of the result."""
-    total = reduce(trace, "sum", masked(trace, cast(trace, x, working), where, 0), axes, keepdims)
+    summed = begun(trace, "sum", masked(trace, cast(trace, x, working), where, 0), axes)
+    total = reduce(trace, "sum", summed, axes, keepdims)
     wanted = result or working
     number = _divisible(wanted)
     count = _count(trace, x, axes, where, number, keepdims)
