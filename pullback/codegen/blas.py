@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pullback.codegen.gemm import Matrices
 from pullback.codegen.kernel import Emission
 from pullback.codegen.lane import element_type
@@ -73,3 +76,17 @@ def _scalars(b: FunctionBuilder, dtype: DType) -> tuple[V, V]:
     part = real_dtype(dtype).type
     one = part(1).tobytes() + part(0).tobytes()
     return b.module.constant(one), b.module.constant(bytes(dtype.itemsize))
+
+
+@contextmanager
+def one_blas_thread(e: Emission, b: FunctionBuilder) -> Iterator[None]:
+    """While what is emitted inside runs, the BLAS has one thread: its own would wait for the pool's, and the pool's for
+    them. For a BLAS that can be told."""
+    get, set_ = (f"openblas_{verb}_num_threads" for verb in ("get", "set"))
+    e.external(get, "i32", ())
+    e.external(set_, "void", ("i32",))
+    e.external("pb_blas_enter", "void", ("ptr", "ptr"))
+    e.external("pb_blas_leave", "void", ("ptr",))
+    b.call("void", "pb_blas_enter", [V(f"@{get}", "ptr"), V(f"@{set_}", "ptr")])
+    yield
+    b.call("void", "pb_blas_leave", [V(f"@{set_}", "ptr")])

@@ -1,4 +1,4 @@
-"""Products that go to BLAS in parts: their values, and the number of threads that the BLAS is left with."""
+"""Products and factorisations by BLAS on our threads: their values, and the number of threads the BLAS is left with."""
 
 import threading
 
@@ -47,4 +47,34 @@ def test_the_blas_has_as_many_threads_afterwards_as_before() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    assert blas.threads == before
+
+
+FACTORISATIONS = {
+    "solve": lambda x: np.linalg.solve(x, x[..., :3]),
+    "inv": np.linalg.inv,
+    "cholesky": lambda x: np.linalg.cholesky(x @ np.swapaxes(x, -1, -2)),
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "eigvalsh": lambda x: np.linalg.eigvalsh(x + np.swapaxes(x, -1, -2)),
+    "slogdet": lambda x: np.linalg.slogdet(x)[1],
+    "qr": lambda x: np.linalg.qr(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", FACTORISATIONS)
+def test_batches_of_large_factorisations_are_numpys_and_leave_the_blas_its_threads(name: str) -> None:
+    blas = driver.runtime().blas
+    before = blas.threads
+    x = np.random.default_rng(3).standard_normal((5, 130, 130)) + 130 * np.eye(130)
+    wanted = FACTORISATIONS[name](x)
+    np.testing.assert_allclose(pullback.jit(FACTORISATIONS[name])(x), wanted, rtol=1e-9, atol=1e-9)
+    assert blas.threads == before
+
+
+def test_a_factorisation_that_fails_leaves_the_blas_its_threads() -> None:
+    blas = driver.runtime().blas
+    before = blas.threads
+    x = np.ones((4, 60, 60))
+    with pytest.raises(np.linalg.LinAlgError):
+        pullback.jit(np.linalg.inv)(x)
     assert blas.threads == before

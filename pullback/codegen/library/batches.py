@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+from pullback.codegen.blas import one_blas_thread
 from pullback.codegen.kernel import CHUNK_NS, SHARED_FROM_NS, chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V, const
 from pullback.codegen.program import Frame, Program, aligned
@@ -16,8 +17,15 @@ from pullback.ir.graph import Op
 from pullback.ir.types import TensorType
 from pullback.record import record
 
-MAX_CHUNKS = 16
-"""Each chunk of a shared batch has scratch memory of its own, so there are not many."""
+MAX_CHUNKS, CHUNK_BYTES = 16, 32 << 20
+"""Each chunk of a shared batch has scratch memory of its own, so there are not many: what fits in so much, but four."""
+
+BLAS_THREADS_BELOW = 96
+"""Of smaller matrices a BLAS, whichever it is, is expected to use one thread."""
+
+BLAS_THREADS_FROM = 512
+"""A single matrix with a side this long is left to the threads of the BLAS; for smaller ones they cost more than they
+give, and in a batch each matrix has one of ours."""
 
 
 @record(frozen=True)
@@ -28,12 +36,14 @@ class Work:
     scratch : bytes it works in
     ns : about how long it takes in one thread; 0: never share it among threads
     failure : code of the one way in which it can fail; 0: it cannot
+    side : the longest side of the matrices that BLAS or LAPACK is given; 0: neither is called
     """
 
     key: tuple[Hashable, ...]
     scratch: int
     ns: float
     failure: int = 0
+    side: int = 0
 
 
 # emit(program, builder, addresses of the member's operands and results and of what is shared, of its scratch memory)
@@ -83,17 +93,27 @@ class Site:
         with self.frame.scratch(size) as scratch, status_word(b, work.failure) as status:
             pointers = [*self.pointers, *self.shared, scratch, status]
             name = program.routine((work.key, batch), str(work.key[0]), len(pointers), emit)
-            b.call("void", name, pointers)
+            with one_blas_thread(program.e, b) if self._holds_blas(batch, work) else nullcontext():
+                b.call("void", name, pointers)
+
+    def _holds_blas(self, batch: _Batch, work: Work) -> bool:
+        is_large = batch.count == 1 and work.side >= BLAS_THREADS_FROM
+        return work.side > 0 and self.frame.program.blas_threads and not is_large
 
     def _batch(self, axes: int, work: Work) -> _Batch:
         first = self.types[0]
         count = math.prod(first.shape[: first.ndim - axes])
         strides = (*(t.nbytes // max(count, 1) for t in self.types), *(0 for _ in self.shared))
         total = count * work.ns
-        if self.frame.serial or total < SHARED_FROM_NS:
+        if self.frame.serial or total < SHARED_FROM_NS or (work.side and not self._may_share(work)):
             return _Batch(count, strides, 1)
-        chunks = max(1, min(MAX_CHUNKS, count, int(total / CHUNK_NS)))
+        most = min(MAX_CHUNKS, max(4, CHUNK_BYTES // max(1, work.scratch)))
+        chunks = max(1, min(most, count, int(total / CHUNK_NS)))
         return _Batch(count, strides, -(-count // -(-count // chunks)))
+
+    def _may_share(self, work: Work) -> bool:
+        """A BLAS that cannot be told to use one thread uses its own for large matrices."""
+        return self.frame.program.blas_threads or work.side < BLAS_THREADS_BELOW
 
 
 def site_of(frame: Frame, op: Op) -> Site:

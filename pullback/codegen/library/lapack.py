@@ -36,9 +36,6 @@ from pullback.ir.kernel import Load, Store
 from pullback.ir.ops import OPS
 from pullback.ir.types import BOOL, F32, F64, DType, TensorType, real_dtype, tensor_type
 
-SHARED_BELOW = 96
-"""Batches of matrices with shorter sides are shared among threads; OpenBLAS itself uses threads for larger ones."""
-
 CHOLESKY_SMALL = 8
 """Factors up to this size are written out: a third of the time of a call, and compile time grows as n cubed."""
 
@@ -55,9 +52,9 @@ VECTOR_CALL_ROWS = 9
 _CALL_NS, _FLOPS_PER_NS = 500.0, 4.0
 
 
-def _cost(sides: Sequence[int], flops: float) -> float:
-    """Estimated time of one member of a batch; 0 where it must not be shared."""
-    return _CALL_NS / 4 + flops / _FLOPS_PER_NS if max(sides) < SHARED_BELOW else 0.0
+def _cost(flops: float) -> float:
+    """Estimated time of one member of a batch."""
+    return _CALL_NS / 4 + flops / _FLOPS_PER_NS
 
 
 def _needs_lapack(site: Site) -> None:
@@ -85,7 +82,9 @@ def _cholesky(site: Site) -> None:
 
     if n:
         scratch = tiles_scratch(dtype, n) if in_tiles else 0
-        work = Work(("cholesky", dtype, n), scratch, _cost([n], n**3 / 3), failures.NOT_POSITIVE_DEFINITE)
+        is_generated = in_tiles or (dtype.kind == "f" and n <= CHOLESKY_SMALL) or not has_lapack
+        side = 0 if is_generated else n
+        work = Work(("cholesky", dtype, n), scratch, _cost(n**3 / 3), failures.NOT_POSITIVE_DEFINITE, side)
         site.run(2, work, member)
 
 
@@ -120,7 +119,8 @@ def _solve(site: Site) -> None:
         return (calls.solve if int_bytes else loops.solve)(lapack, n, columns, trans, matrix, sides, out, scratch)
 
     flops = 2 * n**3 / 3 + 2.0 * n * n * columns
-    work = Work(("solve", dtype, n, columns, trans), scratch, _cost([n, columns], flops), failures.SINGULAR)
+    side = 0 if is_small or not int_bytes else max(n, columns)
+    work = Work(("solve", dtype, n, columns, trans), scratch, _cost(flops), failures.SINGULAR, side)
     site.run(2, work, member)
 
 
@@ -147,7 +147,8 @@ def _triangular_solve(site: Site) -> None:
         return failed
 
     key = ("triangular_solve", dtype, n, columns, lower, trans)
-    site.run(2, Work(key, 0, _cost([n, columns], n * n * columns), failures.SINGULAR), member)
+    side = max(n, columns) if by_blas else 0
+    site.run(2, Work(key, 0, _cost(n * n * columns), failures.SINGULAR, side), member)
 
 
 def _is_for_blas(dtype: DType, n: int, columns: int) -> bool:
@@ -183,7 +184,8 @@ def _slogdet(site: Site) -> None:
     if n == 0:
         _fill_slogdet_of_nothing(site)
         return
-    site.run(2, Work(("slogdet", dtype, n), scratch, _cost([n], 2 * n**3 / 3)), member)
+    side = 0 if is_small or not int_bytes else n
+    site.run(2, Work(("slogdet", dtype, n), scratch, _cost(2 * n**3 / 3), side=side), member)
 
 
 def _odd_exchanges(lapack: Lapack, n: int, pivots: V) -> V:
@@ -256,7 +258,7 @@ def _eigh(site: Site) -> None:
         return calls.eigh(Lapack(program, b, dtype), n, lower, matrix, w, v, scratch)
 
     scratch = calls.total(calls.eigh_sizes(dtype, n, site.frame.program.blas_int))
-    work = Work(("eigh", dtype, n, lower), scratch, _cost([n], 9.0 * n**3), failures.NO_EIGENVALUES)
+    work = Work(("eigh", dtype, n, lower), scratch, _cost(9.0 * n**3), failures.NO_EIGENVALUES, n)
     site.run(2, work, member)
 
 
@@ -273,7 +275,8 @@ def _svd(site: Site) -> None:
         return calls.svd(Lapack(program, b, dtype), m, n, matrix, u, s, vh, scratch)
 
     scratch = calls.total(calls.svd_sizes(dtype, m, n, site.frame.program.blas_int))
-    work = Work(("svd", dtype, m, n), scratch, _cost([m, n], 20.0 * m * n * min(m, n)), failures.NO_SINGULAR_VALUES)
+    ns = _cost(20.0 * m * n * min(m, n))
+    work = Work(("svd", dtype, m, n), scratch, ns, failures.NO_SINGULAR_VALUES, max(m, n))
     site.run(2, work, member)
 
 
@@ -289,7 +292,7 @@ def _qr(site: Site) -> None:
         matrix, q, r = pointers
         calls.qr(Lapack(program, b, dtype), m, n, matrix, q, r, scratch)
 
-    work = Work(("qr", dtype, m, n), calls.total(calls.qr_sizes(dtype, m, n)), _cost([m, n], 4.0 * m * n * n))
+    work = Work(("qr", dtype, m, n), calls.total(calls.qr_sizes(dtype, m, n)), _cost(4.0 * m * n * n), side=m)
     site.run(2, work, member)
 
 
@@ -309,7 +312,7 @@ def _eig(site: Site) -> None:
         return general.eig(Lapack(program, b, dtype), n, matrix, w, v[0] if v else None, scratch)
 
     scratch = calls.total(general.eig_sizes(dtype, n, has_vectors))
-    work = Work(("eig", dtype, n, has_vectors), scratch, _cost([n], 25.0 * n**3), failures.NO_EIGENVALUES)
+    work = Work(("eig", dtype, n, has_vectors), scratch, _cost(25.0 * n**3), failures.NO_EIGENVALUES, n)
     site.run(2, work, member)
 
 
@@ -332,7 +335,7 @@ def _complement(site: Site) -> None:
         sizes, failure = general.rest_of_q_sizes(dtype, m, n), 0
     else:
         sizes, failure = general.rest_of_u_sizes(dtype, m, n, site.frame.program.blas_int), failures.NO_SINGULAR_VALUES
-    work = Work(("complement", by, dtype, m, n), calls.total(sizes), _cost([m, n], 10.0 * m * m * n), failure)
+    work = Work(("complement", by, dtype, m, n), calls.total(sizes), _cost(10.0 * m * m * n), failure, m)
     site.run(2, work, member)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype
+from pullback.codegen.blas import BlasCall, emit_blas, is_blas_dtype, one_blas_thread
 from pullback.codegen.gemm import Matrices, emit_gemm, is_near, row_step
 from pullback.codegen.kernel import chunk_pointers, run_parallel
 from pullback.codegen.llvm import FunctionBuilder, V
@@ -299,24 +299,20 @@ def _run(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> No
 
 
 def _run_large(frame: Frame, way: _Way, product: Product, pointers: Sequence[V]) -> None:
-    """By a BLAS that would use threads of its own, on ours instead: its threads and ours would wait for one another."""
+    """By a BLAS that would use threads of its own, on ours instead."""
     program, b, e = frame.program, frame.b, frame.program.e
-    get, set_ = (f"openblas_{verb}_num_threads" for verb in ("get", "set"))
-    e.external(get, "i32", ())
-    e.external(set_, "void", ("i32",))
-    e.external("pb_blas_enter", "void", ("ptr", "ptr"))
-    e.external("pb_blas_leave", "void", ("ptr",))
-    b.call("void", "pb_blas_enter", [V(f"@{get}", "ptr"), V(f"@{set_}", "ptr")])
     cut = _Cut.of(product)
-    if product.batch * cut.parts == 1 or product.flops * product.batch < LARGE_SHARED_FROM:
-        name = program.routine(("dot", product, way.blas_int), "dot", 3, lambda p, f: _emit_batch(p, f, way, product))
-        b.call("void", name, pointers)
-    else:
+    with one_blas_thread(e, b):
+        if product.batch * cut.parts == 1 or product.flops * product.batch < LARGE_SHARED_FROM:
+            name = program.routine(
+                ("dot", product, way.blas_int), "dot", 3, lambda p, f: _emit_batch(p, f, way, product)
+            )
+            b.call("void", name, pointers)
+            return
         name = program.chunk(
             ("dot part", product, way.blas_int), "dot.part", lambda f: _emit_part(program, f, way, product, cut)
         )
         run_parallel(e, b, name, pointers, product.batch * cut.parts)
-    b.call("void", "pb_blas_leave", [V(f"@{set_}", "ptr")])
 
 
 @record(frozen=True)
