@@ -3,8 +3,10 @@
 Each is written with `library.scan`; those called `plain` are the same with a Python loop, as NumPy programs are.
 """
 
+import inspect
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy
@@ -103,6 +105,29 @@ def filled(library: Library, record: Any, rate: Any) -> Any:
     return np.sum(last**2)
 
 
+def steps(library: Library, x: Any, scale: Any) -> Any:
+    """Many steps of a small state, one number of each of which is seen."""
+    np = library.np
+
+    def step(y: Any, _: Any) -> Any:
+        return y + 0.01 * np.sin(y * scale), y[0]
+
+    last, seen = library.scan(step, x, None, 10_000)
+    return np.sum(last**2) + np.sum(seen**2)
+
+
+def within(budget: int, workload: Workload) -> Workload:
+    """Return the workload with a memory budget for its loop, in libraries whose loops take one."""
+
+    def bounded(library: Library, *arguments: Any) -> Any:
+        if "memory_budget" in inspect.signature(library.scan).parameters:
+            library = library._replace(scan=partial(library.scan, memory_budget=budget))
+        return workload.function(library, *arguments)
+
+    bounded.__name__ = f"bounded_{workload.function.__name__}"
+    return replace(workload, name=f"{workload.name}-in-{budget // 1000}kB", function=bounded)
+
+
 def plain(workload: Workload) -> Workload:
     """Return the workload with its loop in plain Python, in every library."""
 
@@ -142,6 +167,15 @@ LSTM_64 = Workload("lstm-100x16x64", "loops", lstm, _lstm(100, (16,), 64), argnu
 HEAT = Workload("heat-128x100", "loops", heat, _grid)
 ALLEN_CAHN = Workload("allen-cahn-128x100", "loops", allen_cahn, _grid)
 
+STEPPING = Workload(
+    "steps-10000x100",
+    "loops",
+    steps,
+    lambda rng: (rng.standard_normal(100), rng.uniform(0.5, 2.0, 100)),
+    argnums=(0, 1),
+    quick=False,
+)
+
 WORKLOADS = (
     Workload("kalman-1000", "loops", kalman, _kalman, argnums=(0, 1, 2)),
     Workload("lstm-1000x16", "loops", lstm, _lstm(1000, (), 16), argnums=(0, 1, 2, 3)),
@@ -150,5 +184,8 @@ WORKLOADS = (
     ALLEN_CAHN,
     _filled(20_000),
     _filled(80_000),
+    STEPPING,
+    within(1_000_000, STEPPING),
+    within(250_000, STEPPING),
     *map(plain, (LSTM_64, HEAT, ALLEN_CAHN)),
 )
