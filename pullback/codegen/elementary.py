@@ -1,4 +1,4 @@
-"""Elementwise ops that are a few instructions: signs, rounding, extrema, remainders, bits, tests, integer powers.
+"""Elementwise ops that are a few instructions: signs, rounding, extrema, bits, tests, integers and their remainders.
 
 Each takes the builder, the dtype and the operands (float or double, scalar or vector).
 """
@@ -67,23 +67,6 @@ def _float_clip(b: FunctionBuilder, dtype: DType, x: V, lo: V, hi: V) -> V:
     return extremum(b, "olt", extremum(b, "ogt", x, lo), hi)
 
 
-def _floor_divide_and_mod(b: FunctionBuilder, x: V, y: V) -> tuple[V, V]:
-    """Python's quotient and remainder, with NumPy's corrections."""
-    rest = b.frem(x, y)
-    whole = b.fdiv(b.fsub(x, rest), y)
-    is_zero = b.fcmp("oeq", rest, 0.0)
-    apart = b.xor(b.fcmp("olt", y, 0.0), b.fcmp("olt", rest, 0.0))
-    fix = b.and_(apart, b.not_(is_zero))
-    mod = b.select(is_zero, b.intrinsic("copysign", const(x.type, 0.0), y), b.select(fix, b.fadd(rest, y), rest))
-    whole = b.select(fix, b.fsub(whole, 1.0), whole)
-    floor = b.intrinsic("floor", whole)
-    floor = b.select(b.fcmp("ogt", b.fsub(whole, floor), 0.5), b.fadd(floor, 1.0), floor)
-    quotient = b.fdiv(x, y)
-    floor = b.select(b.fcmp("oeq", whole, 0.0), b.intrinsic("copysign", const(x.type, 0.0), quotient), floor)
-    by_zero = b.fcmp("oeq", y, 0.0)
-    return b.select(by_zero, quotient, floor), b.select(by_zero, rest, mod)
-
-
 def _nextafter(b: FunctionBuilder, dtype: DType, x: V, y: V) -> V:
     """One step in the ordered bit patterns; NaN if either is."""
     bits = _bits(b, x)
@@ -111,9 +94,6 @@ FLOAT: Mapping[str, Rule] = {
     "clip": _float_clip,
     "copysign": lambda b, dtype, x, y: b.intrinsic("copysign", x, y),
     "nextafter": _nextafter,
-    "fmod": lambda b, dtype, x, y: b.frem(x, y),
-    "mod": lambda b, dtype, x, y: _floor_divide_and_mod(b, x, y)[1],
-    "floor_divide": lambda b, dtype, x, y: _floor_divide_and_mod(b, x, y)[0],
 }
 
 HALF_ITSELF = frozenset({"nextafter"})

@@ -23,7 +23,7 @@ ALIGNMENT = 64
 ROOTS = ("args", "results", "arena", "stack")
 """The pointers every function of a program gets: the three of the native call, and the block of small buffers."""
 
-LIBC = ("memcpy", "memset", "memmove", "fmod", "fmodf")
+LIBC = ("memcpy", "memset", "memmove")
 """What LLVM itself may call."""
 
 
