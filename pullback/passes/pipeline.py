@@ -17,6 +17,7 @@ from pullback.passes.dissolve import DissolveCheckpoints
 from pullback.passes.fold import Fold
 from pullback.passes.layout import Layout
 from pullback.passes.licm import HoistInvariants
+from pullback.passes.loop_rows import BatchProducts
 from pullback.passes.manager import Ran, Watch, run_passes
 from pullback.passes.simplify import Simplify
 from pullback.record import record
@@ -53,6 +54,7 @@ OPTIMISE: tuple[Step, ...] = (
     Step(PruneBranches(), "predicates are folded now; branches are inlined or lose what nobody reads"),
     Step(PruneLoops(), "carries, rows and operands of loops that nobody reads are dropped, constants go inside"),
     Step(HoistInvariants(), "what a loop repeats leaves it, when it is small and its constants are known"),
+    Step(BatchProducts(), "products of scanned rows need no turn once what is the same has left the loop"),
     Step(PruneLoops(), "an operand that only hoisted ops read is not passed any more"),
     Step(Layout(), "transposes next to matrix products are all there are now"),
     Step(Fold(), "constants that moved into branches and loops, or were met on the way"),
@@ -72,6 +74,8 @@ ORDER: tuple[Order, ...] = (
     Order("cse", "simplify", "rules such as x - x compare operands by identity"),
     Order("simplify", "branches", "a predicate may become constant only by a rule"),
     Order("simplify", "licm", "broadcasts are moved behind the ops first, so that what is hoisted is small"),
+    Order("licm", "batch", "a matrix that is computed in each turn is known outside only when it has left the loop"),
+    Order("batch", "loops", "rows that only the products read are not scanned any more"),
     Order("branches", "loops", "a loop inside a branch that is inlined is pruned with its new surroundings"),
     Order("loops", "licm", "a carry that never changes becomes a constant operand, and so invariant"),
     Order("layout", "simplify", "an outer product becomes mul of broadcasts, which rules may move on"),

@@ -13,6 +13,7 @@ from pullback.ir.graph import Attrs, Function
 from pullback.ir.ops import OPS
 from pullback.ir.parse import parse_function
 from pullback.ir.types import parse_type
+from pullback.ir.verify import verify
 from pullback.passes.base import Context, Pass
 from pullback.passes.branches import PruneBranches
 from pullback.passes.carries import PruneLoops
@@ -20,6 +21,8 @@ from pullback.passes.cse import EliminateCommon
 from pullback.passes.dce import EliminateDead
 from pullback.passes.fold import LARGEST, Fold
 from pullback.passes.licm import HoistInvariants
+from pullback.passes.loop_rows import BatchProducts
+from pullback.passes.numbers import check_numbers
 from pullback.passes.simplify import Simplify
 
 
@@ -167,3 +170,61 @@ def test_a_pass_that_may_make_no_rewrite_changes_nothing() -> None:
     function = make(lambda f, x: f.neg(f.neg(x)) + f.neg(f.neg(x)), "f64[3]")
     for step in (Fold(), EliminateCommon(), EliminateDead(), Simplify()):
         assert after(step, function, Options(limit=0)) is function
+
+
+# ------------------------------------------------------------------ products of scanned rows
+
+
+def scanned_product(build: Callable[[Emitter, Expr, Expr], Expr], row: str, matrix: str, length: int = 6) -> Function:
+    """A scan over rows of `row` that stacks what `build` makes of a row and a matrix."""
+
+    def whole(f: Emitter, x: Expr, w: Expr) -> Expr:
+        inner = Emitter(Builder(), OPS)
+        params = [inner.wrap(inner.b.param(parse_type(t))) for t in (row, matrix)]
+        body = inner.b.region([build(inner, *params).value])
+        attrs = Attrs(carries=0, scanned=1, length=length, reverse=False)
+        return f.wrap(f.b.add(OPS["scan"], [x.value, w.value], attrs, (body,)).results[0])
+
+    return make(whole, str(parse_type(row).with_shape((length, *parse_type(row).shape))), matrix)
+
+
+def dot(x: Expr, y: Expr, xc: int, yc: int) -> Expr:
+    return x.f.dot_general(x, y, contract=((xc,), (yc,)), batch=((), ()))
+
+
+@pytest.mark.parametrize(
+    ("build", "row", "matrix"),
+    [
+        (lambda f, x, w: dot(x, w, 1, 0), "f64[16,8]", "f64[8,8]"),
+        (lambda f, x, w: dot(w, x, 1, 0), "f64[16]", "f64[16,16]"),
+        (lambda f, x, w: dot(w, x, 0, 1), "f64[40,8]", "f64[8]"),
+        (lambda f, x, w: dot(f.reshape(x, shape=(16, 16)), w, 1, 1), "f64[256]", "f64[8,16]"),
+        (lambda f, x, w: dot(x, f.constant(np.ones((8, 8))), 1, 0), "f64[16,8]", "f64[1]"),
+    ],
+)
+def test_products_of_scanned_rows_are_one_product_before_the_loop(
+    build: Callable[..., Expr], row: str, matrix: str
+) -> None:
+    function = scanned_product(build, row, matrix)
+    batched = after(BatchProducts(), function)
+    verify(batched)
+    check_numbers(function, batched)
+    assert names(batched).count("dot_general") == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "row", "matrix"),
+    [
+        (lambda f, x, w: dot(w, x, 1, 0), "f64[16,16]", "f64[16,16]"),  # rows would come out in another order
+        (lambda f, x, w: dot(x, w, 0, 0), "f64[3]", "f64[3,3]"),  # too small
+        (lambda f, x, w: dot(x, w, 0, 0), "f64[4]", "f64[4,100]"),  # its rows take too much memory
+        (lambda f, x, w: dot(f.sin(x), w, 1, 0), "f64[16,16]", "f64[16,16]"),
+        (lambda f, x, w: dot(x, x, 1, 0), "f64[16,16]", "f64[1]"),
+    ],
+)
+def test_other_products_stay_in_the_loop(build: Callable[..., Expr], row: str, matrix: str) -> None:
+    if row == "f64[4]":
+        function = scanned_product(lambda f, x, w: f.sum(build(f, x, w), axes=(0,)), row, matrix)
+    else:
+        function = scanned_product(build, row, matrix)
+    assert after(BatchProducts(), function) is function
