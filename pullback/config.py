@@ -100,7 +100,10 @@ class Options:
     )
     cache_dir: str = _option("", "DIR", _path, "folder of the disk cache")
     nan: bool = _option(False, "on|off", _flag, "stop at the first NaN and name the line that made it")
-    fast: bool = _option(False, "on|off", _flag, "allow rewrites that change roundings or the sign of zero")
+    fast: bool = _option(
+        False, "on|off", _flag,
+        "allow rewrites that change roundings, NaN or the sign of zero, and a product and sum to be rounded once",
+    )
     patch: bool = _option(
         True, "on|off", _flag,
         "while tracing, let np.zeros and its kin make traceable arrays; off: use pullback.numpy",

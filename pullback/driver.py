@@ -106,8 +106,12 @@ def planned(function: Function, options: Options, log: Log | None = None) -> Pla
     return plan
 
 
-def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> "tuple[lower.Lowered, tuple[str, ...]]":
+def lowered(
+    plan: Plan, signature: Signature | None, log: Log | None = None, fast: bool = False
+) -> "tuple[lower.Lowered, tuple[str, ...]]":
     """The LLVM module of a plan, with the native entry if there is a signature and the interpreter allows one.
+
+    With `fast` products and sums may be rounded once.
 
     Returns
     -------
@@ -117,7 +121,12 @@ def lowered(plan: Plan, signature: Signature | None, log: Log | None = None) -> 
     with log.stage("lower"):
         blas = runtime().blas
         made = lower.lower(
-            plan, target.host_target(), KERNEL, blas_int=blas.int_bytes, blas_threads=blas.has_thread_control
+            plan,
+            target.host_target(),
+            KERNEL,
+            blas_int=blas.int_bytes,
+            blas_threads=blas.has_thread_control,
+            contracts=fast,
         )
         symbols = made.symbols
         layout = runtime().layout if signature is not None else None
@@ -160,7 +169,7 @@ def _compiled_anew(function: Function, signature: Signature, options: Options, l
     if options.html:
         columns.append(page.Column("kernels", print_function(plan.function) + plan_text(plan)))
         _page(options.html).add(page.row(function.name, columns))
-    made, symbols = lowered(plan, signature, log)
+    made, symbols = lowered(plan, signature, log, options.fast)
     with log.stage("llvm"):
         code = target.compile_module(made.text, target.host_target(), verify=options.verify != "off")
     return CompiledObject(
@@ -208,7 +217,7 @@ def stage_text(function: Function, stage: str, options: Options, signature: Sign
     plan = planned(small, options)
     if stage == "kernels":
         return print_function(plan.function) + plan_text(plan)
-    text = lowered(plan, signature)[0].text
+    text = lowered(plan, signature, fast=options.fast)[0].text
     return text if stage == "llvm" else target.assembly(text, target.host_target())
 
 

@@ -11,7 +11,7 @@ from pullback.codegen.body import BodyEmitter
 from pullback.codegen.fill import fill
 from pullback.codegen.llvm import FunctionBuilder, Module, V, const
 from pullback.codegen.loops import LoopEmitter
-from pullback.codegen.math import MathCalls
+from pullback.codegen.math import MathCalls, Shared
 from pullback.codegen.nest import Nest, plan_nest
 from pullback.codegen.reduce import identity_number
 from pullback.codegen.scalars import Scalars
@@ -67,13 +67,15 @@ class Emission:
     """What the emitters of one module share.
 
     externals : functions that the object must be given when it is loaded
+    contracts : may a product and the sum it goes into be rounded once, in any scalar op
     """
 
-    __slots__ = ("externals", "library", "module", "target")
+    __slots__ = ("contracts", "externals", "library", "module", "target")
 
-    def __init__(self, module: Module, target: Target) -> None:
+    def __init__(self, module: Module, target: Target, contracts: bool = False) -> None:
         self.module = module
         self.target = target
+        self.contracts = contracts
         self.library = MathCalls(module)
         self.externals: set[str] = set()
 
@@ -91,7 +93,8 @@ class Emission:
 
     def scalars(self, b: FunctionBuilder, spec: KernelSpec | None = None) -> Scalars:
         """What emits scalar ops into `b`, for the body of `spec`."""
-        return Scalars(b, self.library, {} if spec is not None and pairs_sine_and_cosine(spec) else None)
+        shared: Shared | None = {} if spec is not None and pairs_sine_and_cosine(spec) else None
+        return Scalars(b, self.library, shared, "contract" if self.contracts else "")
 
 
 def emit_kernel(e: Emission, name: str, spec: KernelSpec, distinct: bool, serial: bool = False) -> KernelCode:

@@ -64,6 +64,7 @@ def lower(
     module: Module | None = None,
     blas_int: int = 8,
     blas_threads: bool = False,
+    contracts: bool = False,
 ) -> Lowered:
     """Emit a planned function.
 
@@ -74,6 +75,7 @@ def lower(
     module : where to put it; a new one by default
     blas_int : bytes of the integers of the BLAS that `cblas_` symbols will be bound to; 0: do without
     blas_threads : can that BLAS be told how many threads to use
+    contracts : may products and the sums they go into be rounded once
 
     Raises
     ------
@@ -81,7 +83,7 @@ def lower(
     """
     module = module or target.module(name)
     module.function_attributes += STACK_ALIGNMENT
-    program = Program(plan, Emission(module, target), name, blas_int, blas_threads)
+    program = Program(plan, Emission(module, target, contracts), name, blas_int, blas_threads)
     if uses_tapes(plan):
         _emit_with_tapes(program, name)
     else:

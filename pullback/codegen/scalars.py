@@ -37,14 +37,16 @@ class Scalars:
     """Emits scalar ops into one function; operands of an op have the same number of lanes.
 
     shared : what math functions may share in the present straight piece of code; None: nothing
+    flags : LLVM's words for what real sums and products of floats are allowed
     """
 
-    __slots__ = ("b", "library", "shared")
+    __slots__ = ("b", "flags", "library", "shared")
 
-    def __init__(self, b: FunctionBuilder, library: MathCalls, shared: Shared | None = None) -> None:
+    def __init__(self, b: FunctionBuilder, library: MathCalls, shared: Shared | None = None, flags: str = "") -> None:
         self.b = b
         self.library = library
         self.shared = shared
+        self.flags = flags
 
     # ---------------------------------------------------------------- the protocol
 
@@ -57,7 +59,9 @@ class Scalars:
         names = _FLOAT_BINARY if x.dtype.kind == "f" else _INTEGER_BINARY
         if name not in names or x.dtype == BOOL:
             raise CodegenError(f"no instruction for {name} of {x.dtype}")
-        operation: Callable[[V, V], V] = getattr(self.b, names[name])
+        operation: Callable[..., V] = getattr(self.b, names[name])
+        if x.dtype.kind == "f" and self.flags:
+            return Lane(x.dtype, operation(x.re, y.re, self.flags))
         return Lane(x.dtype, operation(x.re, y.re))
 
     def multiply_add(self, x: Lane, y: Lane, z: Lane) -> Lane:

@@ -141,3 +141,11 @@ def test_the_same_text_comes_from_the_same_function() -> None:
         return [f.sum(f.exp(x), axes=(0,)), f.cumsum(x, axis=1, reverse=False)]
 
     assert text_of(build([f64(30, 40)], program)) == text_of(build([f64(30, 40)], program))
+
+
+@pytest.mark.skipif("+fma" not in host_target().features.split(","), reason="reads x86 assembly with fused operations")
+@pytest.mark.parametrize("contracts", [False, True])
+def test_products_are_fused_into_sums_where_that_is_asked_for(contracts: bool) -> None:
+    function = build([f64(1000), f64(1000)], lambda f, x, y: x * y + x)
+    code = assembly(lower(simple_plan(fuse(function)), host_target(), contracts=contracts).text, host_target())
+    assert ("fmadd" in code) == contracts
