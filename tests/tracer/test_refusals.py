@@ -134,7 +134,9 @@ CONSTRUCTS: dict[str, str] = {  # what it says: what is refused, then what to wr
     "OUT[x > 1]": r"np\.asarray\(a\)\[i\]",
     # options
     "np.add(x, x, signature='dd->d')": "signature= is not followed; use dtype=",
-    "np.hypot.reduce(x, where=x > 1)": "where= is not followed; use np.where",
+    "np.subtract.reduce(x, where=x > 1)": "to use a where mask one has to specify 'initial'",
+    "np.matmul(np.outer(x, x), x, keepdims=True)": "np.matmul does not support keepdims=",
+    "np.matmul(x, x, axes=[0, 0, 0])": "axes must be a list with 2, 2, 2 axes",
     "np.linalg.qr(x, mode='raw')": "use mode='reduced'",
     "np.unique(x, axis=0)": "without return_",
     # randomness

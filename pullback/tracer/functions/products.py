@@ -1,11 +1,13 @@
 """Products of matrices and vectors."""
 
 import operator
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError
+from pullback.errors import ShapeError, UnsupportedError
 from pullback.ir.types import BOOL, DType, Shape
 from pullback.tracer.array import TracedValue
 from pullback.tracer.dispatch import Entry
@@ -44,8 +46,35 @@ def _labels(count: int, offset: int) -> list[int]:
 # ------------------------------------------------------------------ matmul and its kin
 
 
-def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, axis: Any = None, **options: Any) -> Any:
+def _with_axes(name: str, product: Any, operands: tuple[Any, Any], ranks: Sequence[int], axes: Any, out: Any) -> Any:
+    """A product whose vectors and matrices are not in the last axes.
+
+    Parameters
+    ----------
+    ranks : how many axes each operand and the result have of their own
+    axes : NumPy's argument: for each of them where those are; that of the result may be left out where it has none
+    """
+    given = [tuple(k) if isinstance(k, tuple | list) else (k,) for k in axes] + [()] * (3 - len(axes))
+    if [len(k) for k in given] != list(ranks):
+        raise active().error(
+            ValueError, f"np.{name}: axes must be a list with {', '.join(map(str, ranks))} axes, found {axes}"
+        )
+    places = [tuple(range(-n, 0)) for n in ranks]
+    x, y = [np.moveaxis(v, k, place) for v, k, place in zip(operands, given, places, strict=False)]
+    return finish(contents(np.moveaxis(product(x, y), places[2], given[2]))[1][0], _target(out), f"np.{name}")
+
+
+def _target(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, **options: Any) -> Any:
     """Matrices in the last two axes, the others run along."""
+    if axes is not None:
+        operands = array(x1), array(x2)
+        m, n = [min(v.ndim, 2) for v in operands]
+        return _with_axes("matmul", partial(matmul, **options), operands, (m, n, m + n - 2), axes, out)
+    _check_options("matmul", options)
     x, y, dtype, trace, lhs, rhs = _two(x1, x2)
     if x.ndim == 0 or y.ndim == 0:
         raise trace.error(
@@ -72,12 +101,18 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, axis: Any 
     return _finished(contract(trace, lhs, rhs, xs, ys, wanted, _asked(dtype, options)), out, "np.matmul")
 
 
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    for key in ("axis", "keepdims"):
+        if options.get(key):
+            raise active().error(TypeError, f"np.{name} does not support {key}=, which is for vectors alone")
+
+
 def _asked(dtype: DType, options: dict[str, Any]) -> DType:
     return dtype if options.get("dtype") is None else np.dtype(options["dtype"])
 
 
 def _finished(content: Content, out: Any, name: str) -> Any:
-    return finish(content, out[0] if isinstance(out, tuple) else out, name)
+    return finish(content, _target(out), name)
 
 
 def _check_batch(trace: Trace, name: str, x: Shape, y: Shape) -> None:
@@ -87,9 +122,20 @@ def _check_batch(trace: Trace, name: str, x: Shape, y: Shape) -> None:
         raise trace.error(ShapeError, f"np.{name}: leading axes {x} and {y} could not be broadcast together") from None
 
 
-def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **options: Any) -> Any:
+def vecdot(
+    x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, axes: Any = None, keepdims: bool = False, **options: Any
+) -> Any:
     """The sum of conj(x1) * x2 over one axis."""
     x, y = array(x1), array(x2)
+    if axes is not None:
+        if keepdims:
+            raise active().error(
+                UnsupportedError, "np.vecdot: axes= with keepdims= is not followed; use np.expand_dims"
+            )
+        return _with_axes("vecdot", partial(vecdot, **options), (x, y), (1, 1, 0), axes, out)
+    if keepdims:
+        flat = vecdot(x, y, axis=axis, **options)
+        return _finished(contents(np.expand_dims(flat, axis))[1][0], out, "np.vecdot")
     if x.ndim == 0 or y.ndim == 0:
         raise active().error(ShapeError, "vecdot: an operand does not have enough dimensions (has 0, requires 1)")
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
@@ -116,16 +162,20 @@ def _conjugate(x: Any) -> Any:
     return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
-def matvec(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+def matvec(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, **options: Any) -> Any:
     x, y = array(x1), array(x2)
+    if axes is not None:
+        return _with_axes("matvec", partial(matvec, **options), (x, y), (2, 1, 1), axes, out)
     _check_vectors("matvec", x.shape, y.shape, -1, -1)
-    return finish(contents(matmul(x, y[..., None])[..., 0])[1][0], out, "np.matvec")
+    return _finished(contents(matmul(x, y[..., None], **options)[..., 0])[1][0], out, "np.matvec")
 
 
-def vecmat(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
+def vecmat(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, **options: Any) -> Any:
     x, y = array(x1), array(x2)
+    if axes is not None:
+        return _with_axes("vecmat", partial(vecmat, **options), (x, y), (1, 2, 1), axes, out)
     _check_vectors("vecmat", x.shape, y.shape, -1, -2)
-    return finish(contents(matmul(_conjugate(x)[..., None, :], y)[..., 0, :])[1][0], out, "np.vecmat")
+    return _finished(contents(matmul(_conjugate(x)[..., None, :], y, **options)[..., 0, :])[1][0], out, "np.vecmat")
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import OutsideWriteError, ShapeError, TypeRuleError, UnsupportedError
+from pullback.errors import OutsideWriteError, ShapeError, TypeRuleError
 from pullback.tracer.array import TracedArray
 from pullback.tracer.functions.common import (
     NOVALUE,
@@ -57,8 +57,10 @@ def reduce(
         if ufunc in (np.add, np.multiply) and dtype is not None:
             options["dtype"] = dtype
         result = REDUCTIONS[ufunc](x, **options)
-    elif ufunc is np.logaddexp and where is True and not given(initial):
-        result = _logsumexp(_prepared(ufunc, x, dtype)[0], axes, keepdims)
+    elif ufunc is np.logaddexp and not given(initial):
+        terms = _prepared(ufunc, x, dtype)[0]
+        terms = terms if where is True else np.where(where, terms, terms.dtype.type(-np.inf))
+        result = _logsumexp(terms, axes, keepdims)
     else:
         result = _folded(ufunc, *_prepared(ufunc, x, dtype), axes, keepdims, initial, where)
     return result if target is None else finish(contents(result)[1][0], target, f"np.{ufunc.__name__}.reduce", "unsafe")
@@ -93,23 +95,31 @@ def _folded(
     ufunc: np.ufunc, x: Any, running: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, where: Any
 ) -> Any:
     """From left to right, one call for each element of the reduced axes; from the identity on, where there is one."""
-    if where is not True:
-        raise active().error(
-            UnsupportedError, f"np.{ufunc.__name__}.reduce: where= is not followed; use np.where before it"
-        )
-    kept = [k for k in range(x.ndim) if k not in axes]
-    shape = tuple([x.shape[k] for k in kept])
-    lines = np.reshape(np.transpose(x, (*axes, *kept)), (size_over(x.shape, axes), *shape))
-    count = lines.shape[0]
+    lines, masks = _lines(x, axes), None if where is True else _lines(np.broadcast_to(array(where), x.shape), axes)
+    count, shape = lines.shape[0], lines.shape[1:]
     start = initial if given(initial) else ufunc.identity
     if start is None and count == 0:
         raise active().error(
             ShapeError, f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
         )
+    if start is None and masks is not None:
+        raise active().error(
+            ValueError,
+            f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where mask one has to "
+            "specify 'initial'",
+        )
     total: Any = None if start is None else np.broadcast_to(_in_dtype(start, running), shape)
     for k in range(count):
-        total = lines[k].astype(running, copy=False) if total is None else ufunc(total, lines[k])
+        joined = lines[k].astype(running, copy=False) if total is None else ufunc(total, lines[k])
+        total = joined if masks is None else np.where(masks[k], joined, total)
     return np.reshape(total, tuple([1 if k in axes else n for k, n in enumerate(x.shape)])) if keepdims else total
+
+
+def _lines(x: Any, axes: tuple[int, ...]) -> Any:
+    """The elements over `axes` as the first axis."""
+    kept = [k for k in range(x.ndim) if k not in axes]
+    shape = tuple([x.shape[k] for k in kept])
+    return np.reshape(np.transpose(x, (*axes, *kept)), (size_over(x.shape, axes), *shape))
 
 
 def _in_dtype(number: Any, dtype: Any) -> Any:
