@@ -10,7 +10,7 @@ from pullback.tracer.outside import MISSING, Attributes, Container, Name, slot_o
 
 def watch_of(environment: Environment) -> Watch | None:
     """The table for an environment; None where there is nothing to compare, or where not all of it is words."""
-    if environment.is_empty:
+    if environment.is_empty or environment.references:
         return None
 
     def fill(words: Words) -> bool:
@@ -42,7 +42,7 @@ def _add_attributes(words: Words, attributes: Attributes) -> bool:
     space = words.space(thing) if hasattr(thing, "__dict__") else {}
     if space is None:
         return False
-    added = []
+    added = [words.kind(thing)]
     for name, value in zip(attributes.names, attributes.values, strict=True):
         slot = slot_of(thing, name)
         if name in space:

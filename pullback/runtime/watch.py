@@ -118,6 +118,12 @@ class Words:
         self._pointer(at, found)
         return found
 
+    def kind(self, thing: object) -> bool:
+        """The class of an object."""
+        self.held.append(thing)
+        self._pointer(id(thing) + self._layout.object_type, type(thing))
+        return True
+
     def slot(self, thing: Any, slot: MemberDescriptorType) -> bool:
         """What is in a slot (`__slots__`) of an object."""
         member = peek(id(slot) + _DESCRIPTOR_MEMBER)

@@ -169,7 +169,7 @@ def _traced(
     state.reachable.update([id(array) for _, array in environment.arrays])
     patched = PATCHER.active(environment.namespaces) if patch else nullcontext()
     searching = SEARCHING.active(environment.namespaces) if search else nullcontext()
-    with running(state), patched, searching, environment.no_randomness(state):
+    with running(state), patched, searching, environment.no_randomness(state), environment.no_writes(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]
         args, kwargs = tree.unflatten(arguments)
         result = (_called_outside if search else _called)(PATCHER.traced(fn), args, kwargs)

@@ -15,7 +15,18 @@ import numpy as np
 
 from pullback.errors import UnsupportedError
 from pullback.record import record
-from pullback.tracer.outside import Attributes, Container, Content, Definition, Fact, Name
+from pullback.tracer.location import describe
+from pullback.tracer.outside import (
+    Attributes,
+    Container,
+    Content,
+    Definition,
+    Fact,
+    Name,
+    Referent,
+    Variable,
+    fingerprint,
+)
 from pullback.tracer.reach import Reach
 from pullback.tracer.trace import Trace
 
@@ -27,6 +38,7 @@ class Environment:
     namespaces : global namespaces of the function and of the functions it calls
     names, definitions, attributes, containers : outside names and what they hold, to be compared before a compiled
         program is used
+    references : context variables and weak references, which are compared too
     arrays : the arrays among them, by label
     contents : arrays whose elements must be the same too
     generators : random generators among them
@@ -37,6 +49,7 @@ class Environment:
     definitions: tuple[Definition, ...] = ()
     attributes: tuple[Attributes, ...] = ()
     containers: tuple[Container, ...] = ()
+    references: tuple[Variable | Referent, ...] = ()
     arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...] = ()
     contents: tuple[Content, ...] = ()
     generators: tuple[Any, ...] = ()
@@ -44,18 +57,14 @@ class Environment:
     @property
     def is_empty(self) -> bool:
         """Whether the program rests on nothing outside."""
-        return not (self.names or self.definitions or self.attributes or self.containers or self.contents)
+        return not any(self._groups())
 
     def changed(self) -> str | None:
         """The first thing that is not as it was when the function was traced, or None: then the program is right."""
-        groups: Iterable[Sequence[Fact]] = (
-            self.names,
-            self.definitions,
-            self.attributes,
-            self.containers,
-            self.contents,
-        )
-        return next((fact.label for group in groups for fact in group if not fact.is_same()), None)
+        return next((fact.label for group in self._groups() for fact in group if not fact.is_same()), None)
+
+    def _groups(self) -> tuple[Sequence[Fact], ...]:
+        return self.names, self.definitions, self.attributes, self.containers, self.references, self.contents
 
     def after_trace(self, whole: set[int], fixed: set[int], watch: bool) -> "Environment":
         """What a finished trace rests on.
@@ -74,6 +83,7 @@ class Environment:
             definitions=tuple([d for d in self.definitions if d.is_same()]),
             attributes=tuple([a.settled() for a in self.attributes]),
             containers=tuple([c for c in self.containers if c.is_same()]),
+            references=tuple([r for r in self.references if r.is_same()]),
             contents=tuple(contents),
         )
 
@@ -89,6 +99,22 @@ class Environment:
                     f"{state.name!r} draws random numbers from {name} while it is traced; they would be the same in "
                     "every call. Draw outside and pass the numbers as an argument, or make a generator with a fixed "
                     "seed inside"
+                )
+
+    @contextmanager
+    def no_writes(self, state: Trace) -> Iterator[None]:
+        """A write to an array from outside would happen while tracing and in no call: refuse it afterwards.
+
+        Traced values cannot be written there at all; this is about plain numbers, as in a workspace that is cleared.
+        """
+        before = [(label, array, fingerprint(array)) for label, array in self.arrays]
+        yield
+        for label, array, old in before:
+            if fingerprint(array) != old:
+                raise UnsupportedError(
+                    f"{state.name!r} writes to {label} while it is traced; a compiled function would not "
+                    "write to it in each call. Make the array inside the function (np.zeros, np.copy), or return the "
+                    f"new numbers and write them outside{describe(state.place)}"
                 )
 
     def _random_states(self) -> list[tuple[str, Any]]:
@@ -135,6 +161,7 @@ def environment_of(fn: Any, others: Iterable[Any] = ()) -> Environment:
         definitions=tuple(reach.definitions),
         attributes=tuple(reach.attributes()),
         containers=tuple(reach.containers),
+        references=tuple(reach.references),
         arrays=tuple(reach.arrays),
         generators=tuple(reach.generators),
     )

@@ -1,9 +1,13 @@
 """Records of what lies outside a traced function, each of which can say whether it is still what it was."""
 
 import math
+import sys
+import weakref
+import zlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import replace
-from types import FunctionType, MemberDescriptorType
+from types import FunctionType, MappingProxyType, MemberDescriptorType
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,7 +74,7 @@ def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
 
 @record(frozen=True)
 class Container:
-    """A list, dict or set seen through a name, with the parts it had."""
+    """A list, dict, set, buffer or array of objects seen through a name, with the parts it had."""
 
     label: str
     value: Any
@@ -86,15 +90,17 @@ class Attributes:
     """Attributes of an object, class or module seen through a name: those that the function's code mentions.
 
     names, values : what the object itself held; MISSING where an attribute would hide one of its class
+    kind : its class, which an assignment may exchange
     """
 
     label: str
     thing: Any
     names: tuple[str, ...]
     values: tuple[Any, ...]
+    kind: type
 
     def is_same(self) -> bool:
-        return all(map(is_equal, self.current(), self.values))
+        return type(self.thing) is self.kind and all(map(is_equal, self.current(), self.values))
 
     def current(self) -> Iterator[Any]:
         """What they are now."""
@@ -104,6 +110,30 @@ class Attributes:
         """Those that have not changed since."""
         kept = [(n, v) for n, v, now in zip(self.names, self.values, self.current(), strict=True) if is_equal(v, now)]
         return replace(self, names=tuple([n for n, _ in kept]), values=tuple([v for _, v in kept]))
+
+
+@record(frozen=True)
+class Variable:
+    """A context variable seen through a name."""
+
+    label: str
+    variable: ContextVar[Any]
+    value: Any
+
+    def is_same(self) -> bool:
+        return is_equal(self.variable.get(MISSING), self.value)
+
+
+@record(frozen=True)
+class Referent:
+    """What a weak reference refers to. It never becomes another object, but it may go."""
+
+    label: str
+    reference: weakref.ref[Any]
+    alive: bool
+
+    def is_same(self) -> bool:
+        return (self.reference() is not None) == self.alive
 
 
 @record(frozen=True)
@@ -121,16 +151,31 @@ class Content:
         return bool(np.array_equal(_bits(now), _bits(then)))
 
 
+def fingerprint(array: np.ndarray[Any, Any]) -> int:
+    """A number that tells arrays of other elements apart."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.nbytes else 0
+
+
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint64 if flat.itemsize % 8 == 0 else np.uint8)
 
 
 def parts_of(value: Any) -> tuple[Any, ...]:
-    """What a container holds."""
-    if isinstance(value, dict):
+    """What a container holds; of memory without objects, its bytes."""
+    if isinstance(value, np.ndarray):
+        return tuple(value.reshape(-1).tolist())
+    if isinstance(value, memoryview | bytearray) or is_number_array(value):
+        return (bytes(value),)
+    if isinstance(value, dict | MappingProxyType):
         return tuple([x for pair in value.items() for x in pair])
     return tuple(value)
+
+
+def is_number_array(value: Any) -> bool:
+    """Whether it is one of Python's own arrays of numbers."""
+    module = sys.modules.get("array")
+    return module is not None and isinstance(value, module.array)
 
 
 def own_attribute(thing: Any, name: str) -> Any:

@@ -6,26 +6,43 @@ other means (`getattr`, `vars`), all of them count.
 """
 
 import functools
+import operator
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from contextvars import ContextVar
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from pullback.tracer.location import is_library_file
-from pullback.tracer.outside import MISSING, Attributes, Container, Definition, Name, own_attribute, parts_of
+from pullback.tracer.outside import (
+    MISSING,
+    Attributes,
+    Container,
+    Definition,
+    Name,
+    Referent,
+    Variable,
+    is_number_array,
+    own_attribute,
+    parts_of,
+)
 
 LIMIT = 2000
 """So many objects are looked at; what lies beyond is deep in data structures."""
 
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), np.generic)
-_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque, MappingProxyType, bytearray, memoryview)
 _BY_OTHER_MEANS = frozenset(
     {"getattr", "vars", "__dict__", "eval", "exec", "attrgetter", "asdict", "astuple", "fields"}
 )
 
+
+_ALL_GLOBALS = frozenset({"globals", "eval", "exec"})
+_HOLDS_THINGS = ("__call__", "__getitem__", "__iter__", "__array__")
 
 _WHEN_MADE = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__del__", "__repr__"})
 
@@ -48,7 +65,7 @@ class Reach:
     Attributes
     ----------
     namespaces : global namespaces of the functions
-    names, definitions, containers : what was found, to be compared later
+    names, definitions, containers, references : what was found, to be compared later
     arrays : the arrays among it, by label
     generators : random generators among it
     """
@@ -58,6 +75,7 @@ class Reach:
         self.names: dict[tuple[int, str], Name] = {}
         self.definitions: list[Definition] = []
         self.containers: list[Container] = []
+        self.references: list[Variable | Referent] = []
         self.arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
         self.generators: list[Any] = []
         self._mentioned: set[str] = set()
@@ -86,27 +104,57 @@ class Reach:
         for label, thing in self._things:
             names = tuple(self._relevant(thing))
             if names:
-                yield Attributes(label, thing, names, tuple([own_attribute(thing, name) for name in names]))
+                values = tuple([own_attribute(thing, name) for name in names])
+                yield Attributes(label, thing, names, values, type(thing))
 
     # ------------------------------------------------------------------ one thing
 
     def _look(self, label: str, value: Any) -> None:
         if value is MISSING:
             return
-        if isinstance(value, np.ndarray):
-            if type(value) is np.ndarray:
-                self.arrays.append((label, value))
+        if issubclass(type(value), np.ndarray):  # not a traced array of an enclosing trace, which passes for one
+            self._array(label, value)
+        elif isinstance(value, ContextVar | weakref.ref):
+            self._reference(label, value)
+        elif isinstance(value, operator.attrgetter | operator.methodcaller):
+            self._getter(label, value)
         elif isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, MethodType):
             self.visit(label, value.__func__)
             self.visit(f"{type(value.__self__).__name__} object", value.__self__)
-        elif isinstance(value, _CONTAINERS):
+        elif isinstance(value, _CONTAINERS) or is_number_array(value):
             self._container(label, value)
         elif _is_generator(value):
             self.generators.append(value)
         elif not _is_library_thing(value):
             self._thing(label, value)
+
+    def _array(self, label: str, value: np.ndarray[Any, Any]) -> None:
+        """Of a subclass, the plain array it is besides; of a masked one, the mask too."""
+        if value.dtype.hasobject:
+            self._container(label, value)
+            return
+        self.arrays.append((label, value if type(value) is np.ndarray else np.asarray(value)))
+        if isinstance(value, np.ma.MaskedArray):
+            self.visit(label, np.ma.getmaskarray(value) if value.mask is np.ma.nomask else value.mask)
+
+    def _reference(self, label: str, value: Any) -> None:
+        if isinstance(value, ContextVar):
+            now = value.get(MISSING)
+            self.references.append(Variable(label, value, now))
+        else:
+            now = value()
+            self.references.append(Referent(label, value, now is not None))
+        self.visit(label, now)
+
+    def _getter(self, label: str, value: Any) -> None:
+        """It asks for attributes that no code mentions."""
+        _, arguments = value.__reduce__()[:2]
+        for argument in arguments:
+            if isinstance(argument, str):
+                self._mentioned.update(argument.split("."))
+            self.visit(label, argument)
 
     def _function(self, fn: FunctionType) -> None:
         wrapped = getattr(fn, "__wrapped__", None)
@@ -121,7 +169,7 @@ class Reach:
         self._mentioned.update(mentioned)
         if "random" in mentioned:
             np.random  # noqa: B018  # loads NumPy's random module, whose functions are then replaced for the trace
-        for name in mentioned:
+        for name in list(space) if mentioned.keys() & _ALL_GLOBALS else mentioned:
             if name in space:
                 self._name(f"global {name!r}", space, name, space[name])
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
@@ -165,7 +213,8 @@ class Reach:
         space = getattr(thing, "__dict__", {})
         classes = _classes(thing)
         own = {*space, *[name for cls in classes for name in _slot_names(cls)]}
-        if self._mentioned & _BY_OTHER_MEANS and not isinstance(thing, type | ModuleType):
+        by_other_means = self._mentioned & _BY_OTHER_MEANS or _is_used_by_its_library(thing)
+        if by_other_means and not isinstance(thing, type | ModuleType):
             return sorted(own)
         hiding = {name for name in self._mentioned - own if _could_hide(classes, name)}
         special = {n for n, v in space.items() if n.startswith("__") and isinstance(v, FunctionType)} - _WHEN_MADE
@@ -183,6 +232,11 @@ def _is_generator(value: Any) -> bool:
 def _classes(thing: Any) -> tuple[type, ...]:
     """Where attributes are looked up that are not in the object itself."""
     return thing.__mro__[1:] if isinstance(thing, type) else type(thing).__mro__
+
+
+def _is_used_by_its_library(thing: Any) -> bool:
+    """Whether code that is not looked at gives out what `thing` holds: a `UserDict`, a polynomial, an interpolator."""
+    return is_library_class(type(thing)) and any(hasattr(type(thing), name) for name in _HOLDS_THINGS)
 
 
 def _could_hide(classes: Iterable[type], name: str) -> bool:

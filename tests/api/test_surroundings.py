@@ -1,10 +1,14 @@
 """What a function finds outside itself may change between calls: the next call knows."""
 
+import array
 import collections
+import contextvars
 import dataclasses
 import functools
+import operator
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +127,100 @@ def own_module() -> Case:
     return of_attribute(module)
 
 
+def all_globals() -> Case:
+    globals()["FACTOR"] = 2.0
+    return lambda x: globals()["FACTOR"] * x, lambda: globals().__setitem__("FACTOR", 5.0)
+
+
+def another_class() -> Case:
+    class Two:
+        def rate(self) -> float:
+            return 2.0
+
+    class Five:
+        def rate(self) -> float:
+            return 5.0
+
+    thing = Two()
+    return lambda x: thing.rate() * x, lambda: setattr(thing, "__class__", Five)
+
+
+def context_variable() -> Case:
+    variable = contextvars.ContextVar("rate", default=2.0)
+    return lambda x: variable.get() * x, lambda: variable.set(5.0)
+
+
+def weak_reference() -> Case:
+    model = Model()
+    reference = weakref.ref(model)
+    keep = [model]
+    return lambda x: reference().own * x * len(keep), lambda: setattr(model, "own", 5.0)
+
+
+def read_only_mapping() -> Case:
+    inner = {"rate": 2.0}
+    proxy = types.MappingProxyType(inner)
+    return lambda x: proxy["rate"] * x, lambda: inner.__setitem__("rate", 5.0)
+
+
+def polynomial() -> Case:
+    line = np.polynomial.Polynomial([0.0, 2.0])
+    return lambda x: line(x), lambda: line.coef.__setitem__(1, 5.0)
+
+
+def seen_as(kind: type) -> Case:
+    table = np.array([2.0]).view(kind)
+    return lambda x: float(table[0]) * x, lambda: table.__setitem__(0, 5.0)
+
+
+class OwnArray(np.ndarray):
+    pass
+
+
+def keyword_default() -> Case:
+    def f(x: Any, *, rate: float = 2.0) -> Any:
+        return rate * x
+
+    return f, lambda: f.__kwdefaults__.__setitem__("rate", 5.0)  # type: ignore[union-attr]
+
+
+def decorated() -> Case:
+    rate = [2.0]
+
+    def scaled(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def call(x: Any) -> Any:
+            return rate[0] * fn(x)
+
+        return call
+
+    return scaled(lambda x: x), lambda: rate.__setitem__(0, 5.0)
+
+
+def longer_list() -> Case:
+    ones = [1.0, 1.0]
+    return lambda x: len(ones) * x, lambda: ones.extend([1.0] * 3)
+
+
+def another_key() -> Case:
+    rates = {"a": 2.0}
+    return lambda x: sum(rates.values()) * x, lambda: rates.__setitem__("b", 3.0)
+
+
+def getter() -> Case:
+    settings, get = Settings(), operator.attrgetter("rate")
+    return lambda x: get(settings) * x, lambda: setattr(settings, "rate", 5.0)
+
+
+def numbers_of(values: Any) -> Case:
+    return lambda x: values[0] * x, lambda: values.__setitem__(0, 5)
+
+
+def lists_of_arrays() -> Case:
+    rows = [np.array([1.0]), np.array([1.0])]
+    return lambda x: np.sum(np.concatenate(rows) * x), lambda: rows[0].__setitem__(0, 4.0)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "closure": closure,
     "dict": lambda: of_container({"rate": 2.0, "more": 1}, "rate"),
@@ -148,16 +246,38 @@ CASES: dict[str, Callable[[], Case]] = {
     "float of an element": lambda: element(lambda table: float(table[0])),
     "float of a large array": lambda: element(lambda table: float(table[0]), 10_000),
     "list of an array": lambda: element(lambda table: table.tolist()[0]),
+    "all globals": all_globals,
+    "attrgetter": getter,
+    "another class": another_class,
+    "context variable": context_variable,
+    "weak reference": weak_reference,
+    "read-only mapping": read_only_mapping,
+    "chain map": lambda: of_container(collections.ChainMap({"rate": 2.0}), "rate"),
+    "user dict": lambda: of_container(collections.UserDict(rate=2.0), "rate"),
+    "polynomial": polynomial,
+    "subclass of ndarray": lambda: seen_as(OwnArray),
+    "masked array": lambda: seen_as(np.ma.MaskedArray),
+    "array of objects": lambda: of_container(np.array([2.0], object), 0),
+    "bytes": lambda: numbers_of(bytearray([2])),
+    "array.array": lambda: numbers_of(array.array("d", [2.0])),
+    "memoryview": lambda: numbers_of(memoryview(array.array("d", [2.0]))),
+    "keyword default": keyword_default,
+    "decorated": decorated,
+    "length of a list": longer_list,
+    "another key": another_key,
+    "list of arrays": lists_of_arrays,
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_change_is_noticed_at_the_next_call(name: str) -> None:
     function, change = CASES[name]()
-    g = pb.grad(function)
-    assert (g(1.0), g(1.0)) == (2.0, 2.0)
+    value, gradient, both = pb.jit(function), pb.grad(function), pb.value_and_grad(function)
+    for _ in range(2):
+        assert (value(1.0), gradient(1.0), both(1.0)) == (2.0, 2.0, (2.0, 2.0))
     change()
-    assert (g(1.0), g(1.0)) == (5.0, 5.0)
+    for _ in range(2):
+        assert (value(1.0), gradient(1.0), both(1.0)) == (5.0, 5.0, (5.0, 5.0))
 
 
 def test_a_global_number_and_a_helper_may_be_rebound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,3 +387,15 @@ def test_a_captured_array_may_be_resized_and_reshaped() -> None:
     assert g(1.0) == 15.0
     data[:] = 1.0
     assert g(1.0) == 9.0
+
+
+def test_writing_to_an_array_from_outside_is_an_error_even_of_plain_numbers() -> None:
+    work = np.zeros(3)
+
+    def f(x: Any) -> Any:
+        work[:] = 0.0
+        work[1] += 2.0
+        return np.sum(work * x)
+
+    with pytest.raises(pb.errors.UnsupportedError, match=r"(?s)writes to closure variable 'work'.*test_surroundings"):
+        pb.jit(f)(1.0)
