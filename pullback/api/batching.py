@@ -35,7 +35,8 @@ def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_si
     def stage(call: Call) -> Staged:
         return _stage(fun, call, in_axes, out_axes, axis_size)
 
-    return make_transformed(fun, stage, "vmap", parameters=(in_axes, out_axes, axis_size))
+    axes = (in_axes, out_axes, axis_size)
+    return make_transformed(fun, stage, "vmap", parameters=axes, remake=(vmap, (fun, *axes), {}))
 
 
 def _stage(fun: Callable[..., Any], call: Call, in_axes: Axes, out_axes: Axes, axis_size: int | None) -> Staged:

@@ -28,7 +28,9 @@ def jit(fun: Callable[..., Any], *, static_argnums: Argnums = (), static_argname
     def stage(call: Call) -> Staged:
         return stage_plain(fun, call)
 
-    return make_transformed(fun, stage, "jit", statics, ())
+    again = (jit, (fun,), {"static_argnums": static_argnums, "static_argnames": static_argnames})
+
+    return make_transformed(fun, stage, "jit", statics, (), again)
 
 
 def lower(function: Any, *args: Any, **kwargs: Any) -> Staged:

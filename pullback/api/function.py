@@ -1,12 +1,13 @@
 """The callable that transforms return: compiled for each kind of arguments it meets, traced inside other traces."""
 
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
-from types import MethodType
+from functools import partial
 from typing import Any
 
 from pullback import driver
 from pullback.api.call import Argnum, Call, Same, leaf_ranges, make_call, static_places
+from pullback.api.kept import identity_of, is_hashable, store_of
 from pullback.api.paths import Specialisation
 from pullback.api.settings import current_options, in_force
 from pullback.api.staged import Stage, Staged
@@ -16,8 +17,8 @@ from pullback.runtime.function import NativeFunction, Specialisations
 from pullback.tracer.entry import constant_of, inline
 from pullback.tracer.trace import current
 
-KEPT_RECIPES = 32
-"""For so many functions what was compiled is kept though the callable that compiled it is gone."""
+Remake = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""A transform, and the arguments that it is called with to make a callable once more where that is unpickled."""
 
 
 class Transformed(NativeFunction):
@@ -35,6 +36,7 @@ class Transformed(NativeFunction):
         kind: str,
         statics: frozenset[Argnum] = frozenset(),
         recipe: Hashable = None,
+        remake: Remake | None = None,
     ) -> None:
         super().__init__(dispatch, wrapped)
         self.kind = kind
@@ -42,8 +44,18 @@ class Transformed(NativeFunction):
         self.options = current_options()
         self.recipe = Same(stage) if recipe is None else recipe
         self._stage = stage
+        self._remake = remake
         if recipe is not None and self.options.cache != "off":
-            self.specialisations = _specialisations_of(recipe)
+            self.specialisations = store_of(innermost(wrapped)).get(recipe, Specialisations)
+
+    def __reduce__(self) -> Any:
+        """A transform that a module holds under the name of its function, as a decorator leaves it, is pickled by that
+        name; another one as the function, and what was made of it."""
+        if _named(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        if self._remake is None:
+            return super().__reduce__()
+        return remade, (*self._remake, self.options)
 
     def __repr__(self) -> str:
         return f"<pullback {self.kind}({getattr(self, '__name__', '?')})>"
@@ -53,8 +65,20 @@ class Transformed(NativeFunction):
 
     def stage(self, call: Call) -> Staged:
         """The program for a call, under the options of this function."""
-        with in_force(self.options):
-            return self._stage(call)
+        return staged_under(self.options, self._stage, call)
+
+
+def staged_under(options: Options, stage: Stage, call: Call) -> Staged:
+    with in_force(options):
+        return stage(call)
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module that is loaded holds under a name with dots."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def make_transformed(
@@ -63,6 +87,7 @@ def make_transformed(
     kind: str,
     statics: frozenset[Argnum] = frozenset(),
     parameters: tuple[Any, ...] | None = None,
+    remake: Remake | None = None,
 ) -> Transformed:
     """A new callable, of the native type where the interpreter allows it.
 
@@ -73,33 +98,29 @@ def make_transformed(
     """
     if not callable(wrapped):
         raise TypeError(f"{kind} needs a function, got {type(wrapped).__name__}")
-    recipe = None if parameters is None else (kind, identity_of(wrapped), statics, current_options(), *parameters)
-    if not _is_hashable(recipe):
+    recipe = None if parameters is None else (kind, recipe_of(wrapped), statics, current_options(), *parameters)
+    if not is_hashable(recipe):
         recipe = None
-    made: Transformed = driver.runtime().function_type(Transformed)(wrapped, stage, kind, statics, recipe)
+    made: Transformed = driver.runtime().function_type(Transformed)(wrapped, stage, kind, statics, recipe, remake)
     return made
 
 
-def identity_of(function: Any) -> Hashable:
-    """Equal for callables that are one and the same: a method of one object, transforms of one function."""
-    if isinstance(function, Transformed):
-        return function.recipe
-    if type(function) is MethodType:
-        return Same(function.__self__), Same(function.__func__)
-    return Same(function)
+def recipe_of(function: Any) -> Hashable:
+    """Equal for callables that do the same: one function, or the same transforms of one function."""
+    return function.recipe if isinstance(function, Transformed) else identity_of(function)
 
 
-def _is_hashable(thing: object) -> bool:
-    try:
-        hash(thing)
-    except TypeError:
-        return False
-    return True
+def innermost(function: Any) -> Any:
+    """The user's function in a transform of a transform."""
+    while isinstance(function, Transformed):
+        function = function.__wrapped__
+    return function
 
 
-@lru_cache(maxsize=KEPT_RECIPES)
-def _specialisations_of(recipe: Hashable) -> Specialisations[Any]:
-    return Specialisations()
+def remade(make: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Any:
+    """A transform that was pickled: made once more, under the options it had."""
+    with in_force(options):
+        return make(*args, **kwargs)
 
 
 def dispatch(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], miss: Miss | None) -> Any:
@@ -114,7 +135,8 @@ def specialisation(function: Transformed, call: Call) -> Specialisation:
     """All that was compiled for calls like this one."""
 
     def build() -> Specialisation:
-        return Specialisation(repr(function), function.stage, function.options)
+        stage = partial(staged_under, function.options, function._stage)  # the callable itself may be dropped
+        return Specialisation(repr(function), stage, function.options)
 
     if function.options.cache == "off":
         return build()
@@ -137,34 +159,10 @@ def positions(call: Call, located: Sequence[Argnum]) -> list[range]:
     return [positional[a] if isinstance(a, int) else keyword[a] for a in located]
 
 
-# ------------------------------------------------------------------ transforms that are made and called in one step
-
-
 def kept(make: Callable[..., Any], fun: Callable[..., Any], has_aux: bool) -> Any:
-    """What `make(fun, has_aux)` gives, kept for the next call with the same function: a loop of such calls compiles
-    once."""
+    """What `make(fun, has_aux)` gives, kept for the next call with the same function: transforms that are made and
+    called in one step compile once. It is made under the options in force now."""
     if current() is not None:
         return make(fun, has_aux)
-    return _kept(make, _Recipe(identity_of(fun), fun), has_aux, current_options())
-
-
-class _Recipe:
-    """A function, equal to another one if that has the same identity."""
-
-    __slots__ = ("fun", "identity")
-
-    def __init__(self, identity: Hashable, fun: Callable[..., Any]) -> None:
-        self.identity = identity
-        self.fun = fun
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Recipe) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-
-@lru_cache(maxsize=KEPT_RECIPES)
-def _kept(make: Callable[..., Any], recipe: _Recipe, has_aux: bool, options: Options) -> Any:
-    with in_force(options):
-        return make(recipe.fun, has_aux)
+    key = (make, recipe_of(fun), has_aux, current_options())
+    return store_of(innermost(fun)).get(key, lambda: make(fun, has_aux))

@@ -79,7 +79,8 @@ def _gradient(
     kind = "value_and_grad" if with_value else "grad"
     fixed = frozenset(as_argnums(statics, "static_argnums"))
     parameters = (wanted, isinstance(argnums, tuple | list), has_aux, holomorphic)
-    return make_transformed(fun, stage, kind, fixed, parameters)
+    again = (value_and_grad if with_value else grad, (fun, argnums, has_aux, holomorphic), {"static_argnums": statics})
+    return make_transformed(fun, stage, kind, fixed, parameters, again)
 
 
 def stage_gradient(

@@ -84,7 +84,9 @@ def _jacobian(
 
     fixed = frozenset(as_argnums(statics, "static_argnums"))
     parameters = (wanted, isinstance(argnums, tuple | list), has_aux, holomorphic)
-    return make_transformed(fun, stage, kind, fixed, parameters)
+    make = {"jacrev": jacrev, "jacfwd": jacfwd}.get(kind, jacobian)
+    again = (make, (fun, argnums, has_aux, holomorphic), {"static_argnums": statics})
+    return make_transformed(fun, stage, kind, fixed, parameters, again)
 
 
 def _stage(

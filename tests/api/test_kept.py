@@ -1,6 +1,9 @@
 """What is compiled is kept for the next call: products with Jacobians, and transforms made anew for each call."""
 
 import functools
+import gc
+import pickle
+import weakref
 from typing import Any
 
 import numpy as np
@@ -144,3 +147,70 @@ def test_vjp_inside_of_another_transform() -> None:
     for x in (np.array([1.0, 2.0]), np.array([-1.0, -2.0]), np.array([0.5, 2.0])):
         expected = np.cos(x) - x * np.sin(x) if x.sum() > 0 else 9 * x**2
         np.testing.assert_allclose(pb.grad(f)(x), expected, rtol=1e-13)
+
+
+def test_what_is_kept_goes_with_the_function() -> None:
+    class Data:
+        factor = 3.0
+
+    data = Data()
+    alive = weakref.ref(data)
+
+    def loss_of(held: Any) -> Any:
+        return lambda x: np.sum(x * x) * held.factor
+
+    loss = loss_of(data)
+    x = np.ones(2)
+    for transform in (pb.grad, pb.jit, pb.hessian):
+        transform(loss)(x)
+    pb.vjp(loss, x)[1](1.0)
+    pb.jvp(pb.grad(loss), (x,), (x,))
+    del loss, data
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_wrapper_does_not_take_what_its_function_keeps() -> None:
+    def inner(x: Any) -> Any:
+        return x * x
+
+    assert pb.grad(inner)(3.0) == 6.0
+
+    @functools.wraps(inner)
+    def outer(x: Any) -> Any:
+        return inner(x) * 10.0
+
+    assert pb.grad(outer)(3.0) == 60.0
+    assert pb.grad(inner)(3.0) == 6.0
+    assert pb.vjp(outer, 3.0)[1](1.0) == (60.0,)
+
+
+def cube(x: Any) -> Any:
+    return np.sum(x**3)
+
+
+@pb.grad
+def decorated(x: Any) -> Any:
+    return x**4
+
+
+def test_transforms_of_functions_with_a_name_can_be_pickled() -> None:
+    x = np.array([1.0, 2.0])
+    with pb.options(ties="first"):
+        largest = pb.grad(np.max)
+    made = [
+        pb.grad(cube),
+        pb.value_and_grad(cube, (0,)),
+        pb.jit(pb.grad(cube)),
+        pb.hessian(cube),
+        pb.jacrev(pb.grad(cube)),
+        pb.vmap(pb.grad(cube), in_axes=(0,)),
+    ]
+    for transform in (*made, largest):
+        again = pickle.loads(pickle.dumps(transform))
+        expected = transform(x)
+        np.testing.assert_equal(again(x), expected)
+    assert pickle.loads(pickle.dumps(largest)).options == largest.options
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(pb.grad(lambda x: x))
