@@ -1,5 +1,6 @@
 """Errors of compiled code: the numbers it gives back, and the NaNs, as exceptions with the user's line."""
 
+import linecache
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,17 +61,33 @@ def stop_at_nan(staged: Staged, arguments: Sequence[Array], outcome: Sequence[An
 
 
 def path_limit_error(function: Any, programs: Sequence[Staged], limit: int) -> PathLimitError:
-    """Names the line whose decision varies most."""
-    counts: dict[Location | None, set[int]] = {}
+    """Names the line whose decisions differ most from path to path, and shows how to write it in compiled form."""
+    ways: dict[Location | None, set[tuple[int, ...]]] = {}
     for staged in programs:
+        decisions: dict[Location | None, list[int]] = {}
         for guard in staged.guards:
-            counts.setdefault(guard.loc, set()).add(guard.expected)
-    loc = max(counts, key=lambda at: len(counts[at]), default=None)
+            decisions.setdefault(guard.loc, []).append(guard.expected)
+        for at, outcomes in decisions.items():
+            ways.setdefault(at, set()).add(tuple(outcomes))
+    loc = max(ways, key=lambda at: len(ways[at]), default=None)
     return PathLimitError(
-        f"{function!r} took more than {limit} different Python paths for arguments of one type; the decision that "
-        f"varies most had {len(counts.get(loc, ()))} outcomes. Write it with pullback.cond or pullback.while_loop (or "
-        f"np.where), or raise the bound with PULLBACK=paths=N{describe(loc)}"
+        f"{function} took more than {limit} different Python paths for arguments of one type; the line below went "
+        f"{len(ways.get(loc, ()))} different ways. Write it in compiled form, {structured_form(loc)}, or raise the "
+        f"bound with PULLBACK=paths=N{describe(loc)}"
     )
+
+
+def structured_form(loc: Location | None) -> str:
+    """The compiled form of the Python statement on a line: of a loop, of a range with a run-time end, of a branch."""
+    line = "" if loc is None else linecache.getline(loc.file, loc.line).strip()
+    word, _, rest = line.partition(" ")
+    condition = rest.rstrip().removesuffix(":") if rest.endswith(":") else "condition"
+    if word == "while":
+        return f"`state = pullback.while_loop(lambda state: {condition}, body, state)`"
+    if word == "for":
+        return "`state = pullback.fori_loop(0, n, body, state)`"
+    condition = condition if word in ("if", "elif") else "condition"
+    return f"`result = pullback.cond({condition}, then, otherwise, *operands)` (or np.where)"
 
 
 def retracing_warning(function: Any, staged: Staged) -> str:

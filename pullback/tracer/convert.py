@@ -187,6 +187,8 @@ def to_hash(x: "TracedValue") -> int:
     content = read(x)
     if not isinstance(content, Value):
         return hash(content[()])
+    if content.type.dtype.kind in "iub":  # a key: the path rests on it
+        return hash(to_int(x, "hash()"))
     raise TypeError(
         f"{phrase(x)} has no hash: its number is not fixed. Use int(x) or a constant as a key{_here(current())}"
     )

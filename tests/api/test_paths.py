@@ -240,3 +240,40 @@ def _collatz_length(n: int) -> int:
         n = n // 2 if n % 2 == 0 else 3 * n + 1
         turns += 1
     return turns
+
+
+def test_the_bound_on_paths_shows_the_compiled_form_of_the_statement() -> None:
+    def looping(x: Any) -> Any:
+        y = x if x < 0.5 else x * 2.0
+        while y > 1.0:
+            y = y - 1.0
+        return y
+
+    def branching(x: Any) -> Any:
+        if x > 1.0:
+            return x
+        if x > 0.5:
+            return 2.0 * x
+        return 3.0 * x
+
+    with pb.options(paths=2):
+        g, h = pb.jit(looping), pb.jit(branching)
+    assert [g(0.6), g(2.7)] == pytest.approx([0.2, 0.4])
+    with pytest.raises(PathLimitError, match=r"`state = pullback.while_loop\(lambda state: y > 1.0, body, state\)`"):
+        g(1.7)
+    assert [h(0.1), h(0.6)] == pytest.approx([0.3, 1.2])
+    with pytest.raises(PathLimitError, match=r"`result = pullback.cond\(x > \d.\d, then, otherwise, \*operands\)`"):
+        h(2.7)
+
+
+def test_a_whole_number_may_be_a_key() -> None:
+    def f(x: Any, n: Any, k: Any) -> Any:
+        table = {0: 2.0, 1: 3.0, 4: 5.0}
+        return x * table[n] * (10.0 if k in {1, 2} else 1.0)
+
+    g = pb.grad(f)
+    for n, k in ((0, 1), (4, 2), (1, 3), (0, 2), (4, 1)):
+        factor = {0: 2.0, 1: 3.0, 4: 5.0}[n] * (10.0 if k in (1, 2) else 1.0)
+        assert g(1.0, n, np.int64(k)) == factor
+    with pytest.raises(KeyError):
+        g(1.0, 2, np.int64(1))
