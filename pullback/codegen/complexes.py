@@ -282,11 +282,17 @@ def _log1p(s: Scalars, z: Pair) -> Pair:
 
 
 def _sign(s: Scalars, z: Pair) -> Pair:
+    """z / |z|. One infinite part decides alone; of two there is no direction."""
     x, y = z
     modulus = x.call("hypot", y)
-    zero = modulus.compare("equal", 0.0)
-    safe = modulus.where(s.math("invert", zero), 1.0)
-    return x / safe, y / safe
+    apart = s.math("invert", modulus.compare("equal", 0.0))
+    safe = modulus.where(apart, 1.0)
+    zero = _Real(s, s.constant(x.lane, 0.0))
+    far_x, far_y = x.test("isinf"), y.test("isinf")
+    only_x = _logic(s.b, "and_", far_x, s.math("invert", far_y))
+    only_y = _logic(s.b, "and_", far_y, s.math("invert", far_x))
+    re, im = [(part / safe).where(apart, 0.0) for part in (x, y)]
+    return zero.where(only_y, x.call("sign").where(only_x, re)), zero.where(only_x, y.call("sign").where(only_y, im))
 
 
 _FUNCTIONS: Mapping[str, Callable[[Scalars, Pair], Pair]] = {

@@ -68,7 +68,6 @@ class Locator:
             frame = frame.f_back  # type: ignore[assignment]
         return None
 
-
     def users(self, depth: int = 1) -> Location | None:
         """For an error: the nearest line outside all libraries, or that of `here` where there is none."""
         frame = sys._getframe(depth)

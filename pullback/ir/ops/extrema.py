@@ -96,7 +96,7 @@ CLIP = elementwise(
     "clip",
     3,
     "iuf",
-    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    lambda x, lo, hi: _second_zero(np.minimum)(_second_zero(np.maximum)(x, lo), hi),
     _WITHIN,
     "minimum(maximum(x, lo), hi). Derivative in x is 1 within the bounds and at them, 0 outside.",
     numpy=(),

@@ -186,7 +186,8 @@ def _clipped(trace: Trace, x: Content, low: Content, high: Content, single: bool
         return trace.apply("minimum", trace.apply("maximum", x, low), high)
     if kind == "c":
         return _better(trace, _better(trace, x, low, np.less), high, np.greater)
-    return trace.apply("clamp" if single and kind == "f" else "clip", x, low, high)
+    keeps = kind == "f" and (single or dtype_of(x) == np.float16)
+    return trace.apply("clamp" if keeps else "clip", x, low, high)
 
 
 def _better(trace: Trace, x: Content, bound: Content, beyond: np.ufunc) -> Content:
@@ -208,7 +209,8 @@ def _one_sided(trace: Trace, x: Content, bound: Content, low: bool) -> Content:
     else:
         far = np.iinfo(dtype).max if low else np.iinfo(dtype).min
     other = full(trace, x, far)
-    return trace.apply("clip", x, bound, other) if low else trace.apply("clip", x, other, bound)
+    name = "clamp" if dtype == np.float16 else "clip"  # of equal zeros NumPy's maximum of float16 gives the first
+    return trace.apply(name, x, bound, other) if low else trace.apply(name, x, other, bound)
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
