@@ -243,6 +243,8 @@ class _Table:
 
     def _from_arguments(self, turn: int, column: int) -> tuple[int, Slot | None]:
         """An operand that is an argument of the function, such as the weights of layer number `turn`."""
+        if self.codes[turn, column] >= 0:
+            return turn + 1, None
         goes_on = (self.codes[turn:, column] < 0) & (self.chains[turn:, column] == self.chains[turn, column])
         stop = turn + (int(np.argmin(goes_on)) if not goes_on.all() else len(goes_on))
         offset, k = self.slot_of[column]
