@@ -45,13 +45,15 @@ def where(condition: Any, x: Any = NOVALUE, y: Any = NOVALUE, /) -> Any:
 
 
 def _converted(trace: Trace, operands: Sequence[Operand], dtype: DType, wraps: bool = False) -> list[Content]:
-    """The contents in one dtype; with `wraps`, a Python integer beyond those of the dtype is cut off."""
+    """The contents in one dtype; with `wraps`, a Python integer beyond those of the dtype is what NumPy's where makes
+    of it: it is cut off, and since NumPy 2.5 refused."""
     made: list[Content] = []
     for o in operands:
         if o.number is None:
             made.append(cast(trace, o.content, dtype))
         else:
-            made.append(plain_array(o.number).astype(dtype) if wraps else plain_array(o.number, dtype))
+            beyond = wraps and type(o.number) is int and dtype.kind in "iu"
+            made.append(plain_array(np.where(True, o.number, np.zeros((), dtype)) if beyond else o.number, dtype))
     return made
 
 
