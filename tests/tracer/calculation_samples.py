@@ -203,6 +203,8 @@ SAMPLES: list[Sample] = [
     ("redat", lambda a: np.add.reduceat(a, [0, 2, 1]), y),
     ("hypred", lambda a: np.hypot.reduce(a), y),
     ("maxred", lambda a: np.maximum.reduce(a, axis=None), x),
+    ("vectsign", lambda a, b: np.vectorize(np.dot, signature="(n),(n)->()")(a, b), x, y),
+    ("vectsign2", lambda a: np.vectorize(lambda r: (np.outer(r, r), r.sum()), signature="(n)->(n,n),()")(a), z),
     ("vect", lambda a: np.vectorize(lambda t, u: t * 2 + u if t > 0 else u)(a, 1.0), x),
     ("fromf", lambda a: np.fromfunction(lambda i, j: i * a + j, (2, 3)), 2.5),
     ("mgrid", lambda a: np.mgrid[0:2, 0:3] * a, 2.0),

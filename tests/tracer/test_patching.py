@@ -1,5 +1,6 @@
 """Creation functions are replaced only while a trace runs, only in its context, and always put back."""
 
+import re
 import threading
 from typing import Any
 
@@ -107,6 +108,19 @@ def test_objects_used_by_subscript_take_traced_values() -> None:
 def test_vectorize_runs_its_function_on_each_element() -> None:
     step = np.vectorize(lambda v, k: v * k if v > 0 else k)
     assert_as_numpy(lambda x: step(x, 2.0), np.array([1.0, -2.0]))
+
+
+def test_vectorize_holds_its_function_to_the_signature() -> None:
+    x = np.ones((2, 3))
+    for function, signature, args, message in (
+        (np.dot, "(n),(n)->()", (x, np.ones(2)), "inconsistent size for core dimension 'n'"),
+        (np.dot, "(n),(n)->()", (x,), "expected 2, got 1"),
+        (np.dot, "(n,m,k),(n)->()", (x, x), "does not have enough dimensions"),
+        (lambda r: (r, r), "(n)->(n)", (x,), "wrong number of outputs from pyfunc: expected 1, got 2"),
+        (lambda r: r[0], "(n)->(n)", (x,), "0-dimensional result"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            traced(np.vectorize(function, signature=signature), *args)
 
 
 def test_an_array_of_text_or_objects_stays_numpys_own() -> None:

@@ -77,23 +77,21 @@ def _vectorized(original: Callable[..., Any]) -> Callable[..., Any]:
         values = (*args, *kwargs.values())
         if current() is None or not any(isinstance(v, TracedValue) or holds_traced(v) for v in values):
             return original(self, *args, **kwargs)
-        if self.signature is not None:
-            raise active().error(
-                UnsupportedError,
-                "np.vectorize with a signature is not followed; write the loop, or use matmul and axes",
-            )
-        return _elementwise(self, args, kwargs)
+        return _one_by_one(self, args, kwargs)
 
     return call
 
 
-def _elementwise(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _one_by_one(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     keys = list(kwargs)
     listed = [*args, *[kwargs[k] for k in keys]]
     excluded = [k in self.excluded for k in [*range(len(args)), *keys]]
     varied = [k for k, out in enumerate(excluded) if not out]
-    arrays = views.broadcast_arrays(*[listed[k] for k in varied])
-    shape = arrays[0].shape
+    given: list[tuple[str, ...]] = [()] * len(varied)
+    makes = None
+    if self.signature is not None:
+        given, makes = self._in_and_out_core_dims
+    arrays, shape = _aligned([array(listed[k]) for k in varied], given)
     results = []
     for index in np.ndindex(shape):
         row = list(listed)
@@ -102,16 +100,39 @@ def _elementwise(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         results.append(self.pyfunc(*row[: len(args)], **dict(zip(keys, row[len(args) :], strict=True))))
     if not results:
         raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+    count = len(results[0]) if isinstance(results[0], tuple) else 1
+    if makes is not None and count != len(makes):
+        raise ValueError(f"wrong number of outputs from pyfunc: expected {len(makes)!r}, got {count!r}")
     if isinstance(results[0], tuple):
-        return tuple([_gathered([r[k] for r in results], shape, self.otypes, k) for k in range(len(results[0]))])
-    return _gathered(results, shape, self.otypes, 0)
+        return tuple([_gathered(self, [r[k] for r in results], shape, k) for k in range(count)])
+    return _gathered(self, results, shape, 0)
 
 
-def _gathered(results: list[Any], shape: tuple[int, ...], otypes: Any, number: int) -> Any:
-    made = np.reshape(np.stack([array(r) for r in results]), shape)
-    if otypes:
-        made = made.astype(otypes[number])
-    return made if shape else made[()]
+def _aligned(arrays: list[Any], given: list[tuple[str, ...]]) -> tuple[list[Any], tuple[int, ...]]:
+    """The arrays broadcast against one another in all but their own axes (of a signature), and that shape."""
+    if len(arrays) != len(given):
+        raise TypeError(f"wrong number of positional arguments: expected {len(given)!r}, got {len(arrays)!r}")
+    sizes: dict[str, int] = {}
+    for a, names in zip(arrays, given, strict=True):
+        if a.ndim < len(names):
+            raise ValueError(f"{a.ndim}-dimensional argument does not have enough dimensions for {names!r}")
+        for name, n in zip(names, a.shape[a.ndim - len(names) :], strict=True):
+            if sizes.setdefault(name, n) != n:
+                raise ValueError(f"inconsistent size for core dimension {name!r}: {n!r} vs {sizes[name]!r}")
+    own = [a.shape[a.ndim - len(names) :] for a, names in zip(arrays, given, strict=True)]
+    shape = np.broadcast_shapes(*[a.shape[: a.ndim - len(o)] for a, o in zip(arrays, own, strict=True)])
+    return [np.broadcast_to(a, (*shape, *o)) for a, o in zip(arrays, own, strict=True)], shape
+
+
+def _gathered(self: Any, results: list[Any], shape: tuple[int, ...], number: int) -> Any:
+    rows = [array(r) for r in results]
+    names = self._in_and_out_core_dims[1][number] if self.signature is not None else ()
+    if rows[0].ndim < len(names):
+        raise ValueError(f"{rows[0].ndim}-dimensional result does not have enough dimensions for {names!r}")
+    made = np.reshape(np.stack(rows), (*shape, *(rows[0].shape if self.signature is not None else ())))
+    if self.otypes:
+        made = made.astype(self.otypes[number])
+    return made if made.ndim else made[()]
 
 
 # ------------------------------------------------------------------ what NumPy's protocols do not reach
