@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from .compiling import GROUP, NAMES
+from .compiling import NAMES
+from .long_traces import GROUP
 from .options import parse
 from .process import environment, run_module
 from .systems import SYSTEMS

@@ -8,40 +8,17 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .long_traces import FIRST_CALL_SCALAR, GROUP, LONG_TRACES
 from .options import Options
 from .process import environment, run_module
 from .results import Entry, Result
 from .timing import summary
-from .workload import Library, Workload
-from .workloads.calls import scalar
 
-GROUP = "compile"
 REPEATS = 3
 IMPORTS = ("numpy", "pullback", "jax", "torch", "autograd", "numba")
 
 
-def unrolled(library: Library, x: Any, steps: int) -> Any:
-    """A loop that tracing unrolls: `steps` operations, one after the other."""
-    np = library.np
-    for step in range(steps // 2):
-        x = np.sin(x) if step % 3 else np.tanh(x)
-        x = 1.01 * x
-    return np.sum(x)
-
-
-def _chain(steps: int, name: str, quick: bool) -> Workload:
-    def function(library: Library, x: Any) -> Any:
-        return unrolled(library, x, steps)
-
-    return Workload(f"first-call-chain-{name}", GROUP, function, lambda rng: (rng.random(100),), quick=quick)
-
-
-CHAINS = (
-    Workload("first-call-scalar", GROUP, scalar, lambda rng: (0.7,), with_value=False),
-    _chain(1000, "1e3", quick=True),
-    _chain(2000, "2e3", quick=False),
-    _chain(10_000, "1e4", quick=False),
-)
+CHAINS = (FIRST_CALL_SCALAR, *LONG_TRACES)
 
 # (name of the result, name of the workload, systems that compile and finish in bearable time)
 FIRST_CALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -50,6 +27,9 @@ FIRST_CALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("first-call-chain-1e3", "first-call-chain-1e3", ("pullback", "jax")),
     ("first-call-chain-2e3", "first-call-chain-2e3", ("pullback",)),
     ("first-call-chain-1e4", "first-call-chain-1e4", ("pullback",)),
+    ("first-call-recurrence-1000", "first-call-recurrence-1000", ("pullback",)),
+    ("first-call-lstm-23", "first-call-lstm-23", ("pullback",)),
+    ("first-call-det-6", "first-call-det-6", ("pullback",)),
 )
 NAMES = ("import", *(name for name, _, _ in FIRST_CALLS), "first-call-from-disk")
 
@@ -57,12 +37,14 @@ NAMES = ("import", *(name for name, _, _ in FIRST_CALLS), "first-call-from-disk"
 def measure(options: Options) -> Iterator[Result]:
     """Yield the results that were asked for."""
     quick = {chain.name: chain.quick for chain in CHAINS}
+    unrolled = {workload.name for workload in LONG_TRACES}
     if options.wants("import", GROUP):
         yield _imports(options)
     for name, workload, systems in FIRST_CALLS:
         if options.wants(name, GROUP) and (quick.get(workload, True) or not options.quick):
             chosen = [system for system in systems if options.wants_system(system)]
-            entries = [_first_calls(system, workload, options, environment(options.threads)) for system in chosen]
+            env = environment(options.threads, "cache=memory,roll=off" if workload in unrolled else "cache=memory")
+            entries = [_first_calls(system, workload, options, env) for system in chosen]
             yield Result(name, GROUP, entries)
     if options.wants("first-call-from-disk", GROUP):
         yield _from_disk(options)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..stepping import python_scan
-from ..workload import Library, Maker, Workload
+from ..workload import Function, Library, Maker, Workload
 
 STEPS = 100
 
@@ -128,6 +128,21 @@ def within(budget: int, workload: Workload) -> Workload:
     return replace(workload, name=f"{workload.name}-in-{budget // 1000}kB", function=bounded)
 
 
+def filled_apart(library: Library, record: Any, rate: Any) -> Any:
+    """As `filled`, with two arrays that change roles each turn, each written at two places."""
+    np = library.np
+    length = record.shape[0]
+
+    def step(carry: Any, i: Any) -> Any:
+        y, z = carry
+        y[i + 1] = np.sin(z[i]) * rate + y[i + 1]
+        y[length - 1 - i] = y[length - 1 - i] * 0.5
+        return (z, y), None
+
+    (last, other), _ = library.scan(step, (np.copy(record), record * 0.5), np.arange(length - 1), length - 1)
+    return np.sum(last**2) + np.sum(other)
+
+
 def plain(workload: Workload) -> Workload:
     """Return the workload with its loop in plain Python, in every library."""
 
@@ -159,8 +174,8 @@ def _grid(rng: numpy.random.Generator) -> tuple[Any, ...]:
     return rng.standard_normal((128, 128)), 0.1
 
 
-def _filled(length: int) -> Workload:
-    return Workload(f"filled-{length}", "loops", filled, lambda rng: (rng.standard_normal(length), 0.9))
+def _filled(length: int, name: str = "filled", function: Function = filled) -> Workload:
+    return Workload(f"{name}-{length}", "loops", function, lambda rng: (rng.standard_normal(length), 0.9))
 
 
 LSTM_64 = Workload("lstm-100x16x64", "loops", lstm, _lstm(100, (16,), 64), argnums=(0, 1, 2, 3), quick=False)
@@ -184,6 +199,8 @@ WORKLOADS = (
     ALLEN_CAHN,
     _filled(20_000),
     _filled(80_000),
+    _filled(20_000, "filled-apart", filled_apart),
+    _filled(80_000, "filled-apart", filled_apart),
     STEPPING,
     within(1_000_000, STEPPING),
     within(250_000, STEPPING),
