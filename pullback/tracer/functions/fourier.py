@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import DType, complex_dtype
+from pullback.ir.types import DType, complex_dtype, real_dtype
 from pullback.tracer.dispatch import Entry
+from pullback.tracer.functions import fourier_real
 from pullback.tracer.functions.common import (
     array,
     axis_number,
@@ -88,11 +89,17 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = Non
     x = array(a)
     if x.dtype.kind == "c":
         raise active().error(TypeError, "np.fft.rfft takes real numbers; use np.fft.fft for complex ones")
-    number = axis_number(active(), axis, x.ndim)
+    trace, (content,) = contents(x)
+    number = axis_number(trace, axis, x.ndim)
     count = _points(n, x.shape[number])
-    full = fft(x, count, number, norm)
-    half = full[(slice(None),) * number + (slice(0, count // 2 + 1),)]
-    return finish(contents(half)[1][0], out, "np.fft.rfft")
+    scale = _scale(count, norm, False)
+    line = _resized(trace, move_last(trace, cast(trace, content, real_dtype(_complex(x.dtype))), number), count)
+    if fourier_real.is_halved(count):
+        half = fourier_real.forward(trace, line, scale)
+    else:
+        whole = _transform(trace, cast(trace, line, _complex(x.dtype)), False, scale)
+        half = slice_axis(trace, whole, x.ndim - 1, 0, count // 2 + 1)
+    return finish(move_back(trace, half, number), out, "np.fft.rfft")
 
 
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
@@ -103,16 +110,25 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
     x = move_last(trace, cast(trace, x, _complex(dtype_of(x))), number)
     count = _points(n, 2 * (shape_of(x)[-1] - 1))
     half = _resized(trace, x, count // 2 + 1)
+    scale = _scale(count, norm, True)
+    real = (
+        fourier_real.backward(trace, half, scale)
+        if fourier_real.is_halved(count)
+        else _whole(trace, half, count, scale)
+    )
+    return finish(
+        move_back(trace, cast(trace, real, np.dtype(np.float16)) if narrow else real, number), out, "np.fft.irfft"
+    )
+
+
+def _whole(trace: Trace, half: Content, count: int, scale: float) -> Content:
+    """Real numbers from the non-negative frequencies, with the others written out."""
     last = len(shape_of(half)) - 1
     mirrored = slice_axis(trace, half, last, 1, (count - 1) // 2 + 1)
     parts = [half]
     if shape_of(mirrored)[last]:
         parts.append(trace.apply("conj", trace.apply("reverse", mirrored, axes=(last,))))
-    result = _transform(trace, concat(trace, parts, last), True, _scale(count, norm, True))
-    real = trace.apply("real", result)
-    return finish(
-        move_back(trace, cast(trace, real, np.dtype(np.float16)) if narrow else real, number), out, "np.fft.irfft"
-    )
+    return trace.apply("real", _transform(trace, concat(trace, parts, last), True, scale))
 
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
