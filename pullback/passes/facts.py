@@ -20,6 +20,10 @@ NEAR = 4  # ops that are looked through for a number: a sum of two broadcast con
 
 # finite partials, but values that overflow early
 _EARLY_OVERFLOW = frozenset({"exp", "exp2", "expm1", "sinh", "cosh", "tan"})
+# infinite at a finite point, but slower than any power: what is flat at infinity need not be flat behind them
+LOGARITHMIC = frozenset(
+    {"log", "log2", "log10", "log1p", "arctanh", "logit", "gammaln", "erfinv", "erfcinv", "ndtri", "logaddexp"}
+)
 # results are elements of operands (or zeros, or their negatives): as finite as those
 _MOVES = frozenset(
     {
@@ -41,6 +45,18 @@ class Facts:
         self._seen = 0
         self._wildness: dict[Value, int] = dict(params)
         self._lowest: dict[Value, float] = {}
+        self._poles: set[Value] = set()
+        self._logarithmic: set[Value] = set()
+
+    def has_pole(self, value: Value) -> bool:
+        """Whether it may be infinite at finite inputs by a division, or because a constant is."""
+        self._advance()
+        return value in self._poles
+
+    def is_logarithmic(self, value: Value) -> bool:
+        """Whether a logarithm, or something that grows as slowly, went into it."""
+        self._advance()
+        return value in self._logarithmic
 
     def wildness(self, value: Value) -> int:
         self._advance()
@@ -55,6 +71,25 @@ class Facts:
             level = self._level(op)
             for result in op.results:
                 self._wildness[result] = level if result.type.is_inexact else FINITE
+            if level == WILD:
+                self._learn_infinities(op)
+
+    def _learn_infinities(self, op: Op) -> None:
+        if op.name in LOGARITHMIC or not self._logarithmic.isdisjoint(op.operands):
+            self._logarithmic.update(op.results)
+        if self._makes_pole(op) or not self._poles.isdisjoint(op.operands):
+            self._poles.update(op.results)
+
+    def _makes_pole(self, op: Op) -> bool:
+        match op.name:
+            case "constant":
+                return True
+            case "div":
+                return not self._is_away_from_zero(op.operands[1])
+            case "integer_pow":
+                return bool(op.attrs["n"] < 0)
+            case _:
+                return False
 
     def _learn_lowest(self, op: Op) -> None:
         """A number that no element of the result is below (NaN apart), where there is one worth knowing."""

@@ -10,7 +10,7 @@ from pullback.ir.graph import Op, Region, Value
 from pullback.ir.opdef import Bilinear, Partials, Structured
 from pullback.passes.cotangents import tiled_axis
 from pullback.passes.facts import Facts
-from pullback.passes.strong_zeros import CHOICE, CHOICES, FAR, KINK, NONE, saturates
+from pullback.passes.strong_zeros import CHOICE, CHOICES, KINK, NONE, flat_mark
 from pullback.passes.structured import Rules
 
 # Their transposes put no zeros among the elements of a cotangent.
@@ -47,7 +47,7 @@ def _operand_marks(op: Op, results: Sequence[int | None], tiles: set[Op], facts:
     if isinstance(op.opdef.derivative, Structured):
         return rules[op.name].marks(op, results, facts, rules)
     mark = max(max(mark or NONE for mark in results), _introduced(op, tiles))
-    return [max(mark, FAR if saturates(facts, op, k) else NONE) for k in range(len(op.operands))]
+    return [max(mark, flat_mark(facts, op, k)) for k in range(len(op.operands))]
 
 
 def _introduced(op: Op, tiles: set[Op]) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
 from pullback.ir.types import TensorType
-from pullback.passes.facts import FINITE, TAME, WILD, Facts, known_number
+from pullback.passes.facts import FINITE, LOGARITHMIC, TAME, WILD, Facts, known_number
 from pullback.passes.tapes import add_tapes
 
 # How structural zeros may have come into a cotangent; the order matters.
@@ -23,6 +23,7 @@ KINK = 2  # by a kink, a slice, a seed, so in most programs
 CHOICE = 3  # by a selection that the user wrote to leave elements out
 
 SATURATING = frozenset({"tanh", "arctan", "erf", "erfc", "erfcx", "expit", "log_expit", "ndtr", "log_ndtr"})
+STEEP = frozenset({"tanh", "erf", "erfc", "ndtr"})  # flat even behind a logarithm
 CHOICES = frozenset({"select", "gather", "scatter"})
 
 
@@ -61,16 +62,28 @@ def saturates(facts: Facts, op: Op, operand: int) -> bool:
     """Whether the partial is zero because an operand has overflowed to infinity: 1 / (1 + exp(x)) far out.
 
     There the derivative of the whole is zero too, so that zero must survive the infinite partial of what overflowed.
-    Only ops are named whose derivative falls faster than their operand grows; log is none.
+    Only ops are named whose derivative falls faster than their operand grows; log is none. Of exponentials only those
+    count that a division or a constant may have sent far out (a masked score of -inf over a temperature), not those
+    that may just overflow. Behind a logarithm most are not flat, x = exp(log(x)) for one: see `pull_partial`.
     """
+    value = op.operands[operand]
     match op.name:
         case "div":
             flat = operand == 1
         case "integer_pow":
             flat = bool(op.attrs["n"] < 0)
+        case "exp" | "exp2":
+            flat = facts.has_pole(value)
         case _:
             flat = op.name in SATURATING
-    return flat and facts.wildness(op.operands[operand]) == WILD
+    return flat and facts.wildness(value) == WILD
+
+
+def flat_mark(facts: Facts, op: Op, operand: int) -> int:
+    """The mark that an elementwise op gives to the cotangent of an operand because it may be flat there."""
+    if not saturates(facts, op, operand):
+        return NONE
+    return KINK if op.name in STEEP and facts.is_logarithmic(op.operands[operand]) else FAR
 
 
 def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked | None:
@@ -95,12 +108,14 @@ def pull_partial(f: Emitter, facts: Facts, op: Op, number: int, ct: Marked, part
     """The cotangent of operand `number` of an elementwise op, by its partial."""
     if mask:
         return times_mask(f, facts, ct, partial)
+    if ct.zeros == FAR and op.name in LOGARITHMIC:
+        ct = Marked(ct.expr)
     term = times_partial(f, facts, ct, partial)
     if term is None:
         return None
     if term.zeros == FAR and facts.wildness(op.operands[number]) != WILD:
         return Marked(term.expr, NONE)
-    return Marked(term.expr, FAR) if not term.zeros and saturates(facts, op, number) else term
+    return term if term.zeros else Marked(term.expr, flat_mark(facts, op, number))
 
 
 def push_partial(
@@ -109,7 +124,7 @@ def push_partial(
     """What operand `number` of an elementwise op adds to the tangent of its result."""
     if mask:
         return times_mask(f, facts, tan, partial)
-    if saturates(facts, op, number):
+    if saturates(facts, op, number) and (op.name in STEEP or not facts.is_logarithmic(op.operands[number])):
         return times_mask(f, facts, tan, partial, introduced=NONE)
     return times_partial(f, facts, tan, partial)
 

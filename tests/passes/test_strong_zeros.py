@@ -49,6 +49,10 @@ CASES: list[tuple[str, Any, list[float], list[float]]] = [
 FAR_OUT: list[tuple[str, Any, list[float], list[float]]] = [
     ("sigmoid far out", lambda f, x: 1.0 / (1.0 + f.exp(-x)), [-800.0, 0.0, 800.0], [0.0, 0.25, 0.0]),
     ("tanh of exp", lambda f, x: f.tanh(f.exp(x)), [800.0, 1000.0, -1000.0], [0.0, 0.0, 0.0]),
+    ("tanh of log", lambda f, x: f.tanh(f.log(x)), [0.0, 1.0, 0.5], [0.0, 1.0, 1.28]),
+    ("exp of a pole", lambda f, x: f.exp(-1.0 / (x * x)), [0.0, 1.0, -1.0], [0.0, 2 / np.e, -2 / np.e]),
+    ("-inf over a scale", lambda f, x: f.exp(f.constant([-INF, -1.0, 0.0]) / x), [3.0, 1.0, 1.0], [0.0, 1 / np.e, 0.0]),
+    ("-inf scaled", lambda f, x: f.exp(f.constant([-INF, -1.0, 0.0]) * x), [3.0, 1.0, 1.0], [0.0, -1 / np.e, 0.0]),
 ]  # fmt: skip
 ALL = [*CASES, *FAR_OUT]
 
@@ -127,6 +131,13 @@ def test_second_derivatives_have_no_nan_where_nothing_was_selected(
     }
     for what, (row,) in rows.items():
         assert np.all(row[flat] == 0.0), what
+
+
+def test_a_derivative_that_a_logarithm_hides_is_not_taken_for_zero() -> None:
+    fn = make("f64[3]", lambda f, x: total(f.exp(f.log(x))))
+    np.testing.assert_array_equal(grad(fn, [0.0, 1.0, 2.0])[0], [NAN, 1.0, 1.0])
+    for k, slope in enumerate([NAN, 1.0, 1.0]):
+        np.testing.assert_array_equal(jvp(fn, [[0.0, 1.0, 2.0]], [np.eye(3)[k]])[0], slope)
 
 
 def test_the_jacobian_of_a_singular_function_is_diagonal() -> None:

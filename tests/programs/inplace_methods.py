@@ -76,7 +76,7 @@ def pivoted_solver(matrix: Array, right: Array) -> Scalar:
     a, b = matrix.copy(), right.copy()
     n = len(b)
     for k in range(n - 1):
-        pivot = k + np.argmax(np.abs(a[k:, k]))
+        pivot = k + int(np.argmax(np.abs(a[k:, k])))
         if pivot != k:
             a[[k, pivot]] = a[[pivot, k]]
             b[[k, pivot]] = b[[pivot, k]]
