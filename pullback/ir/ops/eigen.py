@@ -51,7 +51,8 @@ EIGH = mat.record(
     Custom(_eigh_vjp, _eigh_jvp),
     "Eigenvalues, increasing, and orthonormal eigenvectors (columns) of a Hermitian matrix, of which LAPACK reads the "
     "`lower` or the upper triangle (its choice of signs differs). Between equal eigenvalues the derivative of the "
-    "vectors is taken as 0: finite, and right where the function is smooth. So is that of their phases.",
+    "vectors is taken as 0: finite, and right for functions of the eigenvalues, to first order; what mixes the vectors "
+    "of equal ones is left out. The derivative of their phases is taken as 0 too.",
 )
 
 

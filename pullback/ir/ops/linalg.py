@@ -294,7 +294,8 @@ SVD = mat.record(
     _svd_evaluate,
     Custom(_svd_vjp, _svd_jvp),
     "Thin singular value decomposition A = U diag(s) Vh, s decreasing. Between equal singular values the derivative of "
-    "the vectors is taken as 0, and 1/s as 0 where s is 0.",
+    "the vectors is taken as 0 (finite, but what mixes the vectors of equal ones is left out), and 1/s as 0 where s is "
+    "0.",
 )
 
 
