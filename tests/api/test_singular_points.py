@@ -82,6 +82,7 @@ POINTS: list[tuple[str, Callable[..., Any], Any, Any, Any]] = [
     ("sigmoid far above", lambda x: 1 / (1 + np.exp(-x)), 1000.0, 0.0, 0.0),
     ("tanh far out", np.tanh, INF, 0.0, 0.0),
     ("sinc", np.sinc, 0.0, 0.0, -(np.pi**2) / 3),
+    ("sinc beside 0", np.sinc, 1e-8, -1e-8 * np.pi**2 / 3, -(np.pi**2) / 3),
     ("i0", np.i0, 0.0, 0.0, 0.5),
     ("copysign", lambda x: np.copysign(x, -1.0), 0.0, 0.0, 0.0),
     ("det of rank 1", np.linalg.det, [[1.0, 2], [2, 4]], [[4.0, -2], [-2, 1]], SWAPPED),

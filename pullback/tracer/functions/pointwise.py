@@ -269,14 +269,21 @@ def fix(x: Any, out: Any = None) -> Any:
 
 
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x), 1 at 0, where its derivatives are those of 1 - (pi x)**2 / 6."""
+    """sin(pi x) / (pi x). Near 0 by its series, since the derivatives of the quotient lose their digits there."""
     a = array(x)
     a = a if a.dtype.kind in "fc" else a.astype(np.float64)
     y = np.pi * a
-    zero = y == 0
-    safe = np.where(zero, 1, y)
-    near = 1 - y * y / 6
-    return np.where(zero, near, np.sin(safe) / safe).astype(a.dtype, copy=False)
+    near = np.abs(y) < 0.5
+    small = np.where(near, y, 0)
+    square, series = small * small, 1.0
+    for k in range(SINC_TERMS, 0, -1):
+        series = 1 - square * (series / (2 * k * (2 * k + 1)))
+    safe = np.where(near, 1, y)
+    return np.where(near, series, np.sin(safe) / safe).astype(a.dtype, copy=False)
+
+
+SINC_TERMS = 9
+"""The next term is below 1e-22 where the series is used: enough for some derivatives too."""
 
 
 def i0(x: Any) -> Any:
