@@ -275,7 +275,8 @@ def sinc(x: Any) -> Any:
     y = np.pi * a
     near = np.abs(y) < 0.5
     small = np.where(near, y, 0)
-    square, series = small * small, 1.0
+    square: Any = small * small
+    series: Any = 1.0
     for k in range(SINC_TERMS, 0, -1):
         series = 1 - square * (series / (2 * k * (2 * k + 1)))
     safe = np.where(near, 1, y)
