@@ -278,7 +278,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _is_library_thing(value: Any) -> bool:
     """A module or class of a library, or an object whose attributes are out of sight."""
     if isinstance(value, ModuleType):
-        return is_library_file(getattr(value, "__file__", None) or "")
+        made_here = getattr(value, "__spec__", None) is None
+        return is_library_file(getattr(value, "__file__", None) or ("<made at run time>" if made_here else ""))
     if isinstance(value, type):
         return is_library_class(value)
     if isinstance(value, property | staticmethod | classmethod | functools.partial):

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,15 @@ def test_a_value_used_in_another_thread_is_an_error() -> None:
         return x
 
     traced(f, 1.0)
+
+
+def test_attributes_of_a_module_made_at_run_time_are_noticed() -> None:
+    settings: Any = ModuleType("settings")
+    settings.rate = 2.0
+    program = traced(lambda x: x * settings.rate, 1.0)
+    assert program.environment.changed() is None
+    settings.rate = 3.0
+    assert program.environment.changed() is not None
 
 
 def test_looking_around_does_not_follow_libraries() -> None:
