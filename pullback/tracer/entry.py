@@ -167,7 +167,7 @@ def _traced(
     environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties, choices=dict(choices), careful=careful)
     state.reachable.update([id(array) for _, array in environment.arrays])
-    patched = PATCHER.active(environment.namespaces) if patch else nullcontext()
+    patched = PATCHER.active(environment.namespaces, environment.cells) if patch else nullcontext()
     searching = SEARCHING.active(environment.namespaces) if search else nullcontext()
     with running(state), patched, searching, environment.no_randomness(state), environment.no_writes(state):
         arguments = [_argument(state, k, leaf, values, names) for k, leaf in enumerate(leaves)]

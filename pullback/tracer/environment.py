@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pullback.errors import UnsupportedError
 from pullback.record import record
 from pullback.tracer.location import describe
 from pullback.tracer.outside import (
+    MISSING,
     Attributes,
     Container,
     Content,
@@ -53,6 +55,11 @@ class Environment:
     arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...] = ()
     contents: tuple[Content, ...] = ()
     generators: tuple[Any, ...] = ()
+
+    @property
+    def cells(self) -> list[CellType]:
+        """The variables of closures that are read."""
+        return [n.holder for n in self.names if isinstance(n.holder, CellType) and n.current() is not MISSING]
 
     @property
     def is_empty(self) -> bool:

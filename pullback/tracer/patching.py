@@ -1,8 +1,8 @@
 """While a trace runs, NumPy's creation functions give arrays that can take traced values.
 
-NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names imported from it
-into the user's modules) are replaced by wrappers. A wrapper asks whether a trace runs in its own context: other
-threads, and NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
+NumPy has no protocol for `np.zeros` and its like, so these attributes of the numpy module (and names bound to them in
+the user's modules and closures) are replaced by wrappers. A wrapper asks whether a trace runs in its own context:
+other threads, and NumPy and pullback themselves, get the original. Everything is put back when the last trace ends.
 
 Compiled modules (the generators of `numpy.random`, SciPy) leave no frame to be asked about and take what they get for
 an ndarray, some without looking. Their own name for numpy means a copy of the module without replacements meanwhile.
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.machinery import EXTENSION_SUFFIXES
-from types import ModuleType
+from types import CellType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,14 @@ class Patcher:
         self._modules_seen = 0
         self._count = 0
         self._spaces: dict[int, tuple[dict[str, Any], int, dict[str, Any]]] = {}
+        self._cells: dict[int, tuple[CellType, int, Any]] = {}
 
     @contextmanager
-    def active(self, spaces: Iterable[dict[str, Any]] = ()) -> Iterator[None]:
-        """Replacements in force; `spaces` are the global namespaces of the user's functions."""
+    def active(self, spaces: Iterable[dict[str, Any]] = (), cells: Iterable[CellType] = ()) -> Iterator[None]:
+        """Replacements in force; `spaces` are the global namespaces of the user's functions, `cells` the variables of
+        their closures."""
         taken = list({id(s): s for s in spaces}.values())
+        held: list[CellType] = []
         with self._lock:
             self._count += 1
             if self._count == 1:
@@ -91,12 +94,15 @@ class Patcher:
                     setattr(owner, name, new)
             for space in taken:
                 self._enter(space)
+            held += [cell for cell in {id(c): c for c in cells}.values() if self._enter_cell(cell)]
         try:
             yield
         finally:
             with self._lock:
                 for space in taken:
                     self._leave(space)
+                for cell in held:
+                    self._leave_cell(cell)
                 self._count -= 1
                 if self._count == 0:
                     for owner, name, original, _ in self._originals:
@@ -148,6 +154,26 @@ class Patcher:
         for name, value in saved.items():
             if space.get(name) is self._by_id[id(value)]:
                 space[name] = value
+
+    def _enter_cell(self, cell: CellType) -> bool:
+        """Whether the variable holds a function that is replaced."""
+        known = self._cells.get(id(cell))
+        original = cell.cell_contents if known is None else known[2]
+        new = self._by_id.get(id(original))
+        if new is None:
+            return False
+        self._cells[id(cell)] = (cell, 1 if known is None else known[1] + 1, original)
+        cell.cell_contents = new
+        return True
+
+    def _leave_cell(self, cell: CellType) -> None:
+        _, count, original = self._cells[id(cell)]
+        if count > 1:
+            self._cells[id(cell)] = (cell, count - 1, original)
+            return
+        del self._cells[id(cell)]
+        if cell.cell_contents is self._by_id[id(original)]:
+            cell.cell_contents = original
 
 
 def plain_numpy() -> ModuleType:

@@ -32,6 +32,30 @@ def test_everything_is_put_back_after_a_trace_and_after_an_error() -> None:
     assert_restored()
 
 
+def writing_into(create: Any) -> Any:
+    def f(x: Any) -> Any:
+        out = create(3)
+        out[1] = x
+        return out * x
+
+    return f
+
+
+def test_variables_of_closures_are_replaced_too_and_put_back() -> None:
+    inner = writing_into(np.zeros)
+
+    def outer(x: Any) -> Any:
+        traced(inner, 1.0)
+        return inner(x)
+
+    assert traced(outer, 2.0).function.result_types[0].shape == (3,)
+    assert_as_numpy(inner, 2.0)
+    assert inner.__closure__[0].cell_contents is np.zeros
+    with pytest.raises(RuntimeError, match="mine"):
+        traced(lambda x: failing(inner(x)), 1.0)
+    assert inner.__closure__[0].cell_contents is np.zeros
+
+
 def failing(x: Any) -> Any:
     np.zeros(2)
     raise RuntimeError("mine")
