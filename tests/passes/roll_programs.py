@@ -311,6 +311,17 @@ def out_of_order() -> Any:
     return f, (_numbers(3), _numbers(20, 3), _numbers(20))
 
 
+def scattered() -> Any:
+    places = np.random.default_rng(0).integers(0, 9, (80, 2)).tolist()
+
+    def f(x: Any) -> Any:
+        for i, j in places:
+            x[i] = x[i] * 0.5 + x[j]
+        return (x * x).sum()
+
+    return f, (_numbers(9),)
+
+
 def both_ways() -> Any:
     def f(x: Any) -> Any:
         for i in range(1, 60):
@@ -375,7 +386,7 @@ PROGRAMS: dict[str, Program] = {
     "two values back": two_back, "many values back": many_back, "alignment": alignment, "layers": layers,
     "rows of history": history, "rows in pieces": rows_in_pieces, "columns in pieces": columns_in_pieces,
     "rows written twice": rows_written_twice, "diagonals": diagonals, "windows": windows, "blocks": blocks,
-    "by elements": by_elements, "alternating": alternating,
+    "by elements": by_elements, "alternating": alternating, "scattered": scattered,
     "out of order": out_of_order, "both ways in place": both_ways, "over a list": over_a_list,
 }  # fmt: skip
 STAY: dict[str, Program] = {"shapes that grow": growing, "decisions": decisions, "triangles": triangles}

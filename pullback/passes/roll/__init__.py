@@ -18,11 +18,13 @@ from pullback.passes.roll.match import TURNS, Integers, Matcher
 from pullback.passes.roll.rewrite import Rewrite
 from pullback.passes.roll.rows import with_whole_rows, without_overwritten
 from pullback.passes.roll.runs import Run, runs
-from pullback.passes.roll.track import Signatures, Track
+from pullback.passes.roll.track import LOOK_BACK, Signatures, Track
 from pullback.passes.roll.why import with_notes
 
 MANY = 300
 """Ops below which a region is left as it is: it compiles quickly, and straight code runs fastest."""
+FEW = 4
+"""How many times fewer ops there must be for the loops to have been found."""
 ROUNDS = 12
 """Loops around loops, and loops over what other loops gave, are found one after the other."""
 
@@ -49,14 +51,22 @@ def _rolled(region: Region) -> Region:
     region = _rolled_inside(region)
     if len(region.ops) < MANY:
         return region
-    region = without_overwritten(with_whole_rows(without_overwritten(region), TURNS))
+    rolled = _in_rounds(without_overwritten(with_whole_rows(without_overwritten(region), TURNS)), LOOK_BACK)
+    if FEW * len(rolled.ops) > len(region.ops):
+        # Where turns write to places out of order, some read what was just written: read of the array, they are alike.
+        plain = _in_rounds(region, 0)
+        rolled = plain if len(plain.ops) < len(rolled.ops) else rolled
+    return with_notes(rolled) if len(rolled.ops) >= MANY else rolled
+
+
+def _in_rounds(region: Region, look_back: int) -> Region:
     for _ in range(ROUNDS):
-        track = Track(region)
+        track = Track(region, look_back)
         matches = _matches(track)
         if not matches:
             break
         region = Rewrite(track, matches).region()
-    return with_notes(region) if len(region.ops) >= MANY else region
+    return region
 
 
 def _rolled_inside(region: Region) -> Region:

@@ -47,12 +47,17 @@ class Track:
     ops, operands : the row, and for each op how it reads each of its operands
     places : where each value of the row is computed
     fixed : values that depend on nothing
+
+    Parameters
+    ----------
+    look_back : updates that a read is followed through
     """
 
-    __slots__ = ("_known", "_seen", "fixed", "operands", "ops", "places", "region")
+    __slots__ = ("_known", "_look_back", "_seen", "fixed", "operands", "ops", "places", "region")
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, look_back: int = LOOK_BACK) -> None:
         self.region = region
+        self._look_back = look_back
         self.ops: list[Op] = []
         self.operands: list[tuple[Operand, ...]] = []
         self.places: dict[Value, Place] = {}
@@ -95,7 +100,7 @@ class Track:
 
     def _written(self, array: Value, read: Op) -> Operand | None:
         """What a slice of `array` reads, where one of the last updates of the array wrote all of it."""
-        for _ in range(LOOK_BACK):
+        for _ in range(self._look_back):
             place = self.places.get(array)
             if place is None or self.ops[place.position].opdef.name != "update":
                 return None
