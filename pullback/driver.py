@@ -221,10 +221,20 @@ def stage_text(function: Function, stage: str, options: Options, signature: Sign
     return text if stage == "llvm" else target.assembly(text, target.host_target())
 
 
+_HANDED_ON = {
+    "place": "is made elsewhere, and the places change",
+    "row": "lives in the row where it is stacked",
+    "next": "is made in the row where it will be stacked",
+}
+
+
 def plan_text(plan: Plan) -> str:
-    """The memory plan as comments: arena, and copies that could not be avoided, with the reason."""
+    """The memory plan as comments: arena, copies that could not be avoided, with the reason, and what goes on where it
+    was made."""
     lines = [f"// memory: arena {plan.arena_bytes} bytes, stack {sum(plan.stack_bytes)} bytes"]
     lines += [f"// copy: {copy.op}: {copy.reason}" for copy in plan.copies]
+    for op, moves in plan.handovers.items():
+        lines += [f"// {op.name} at {op.loc}: carried value {m.carry} {_HANDED_ON[m.kind]}" for m in moves]
     return "\n".join(lines) + "\n"
 
 
