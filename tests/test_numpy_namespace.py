@@ -1,5 +1,8 @@
 """`pullback.numpy`: the names of the Python array API standard, and traces that leave numpy alone."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy
@@ -66,3 +69,38 @@ def test_arrays_name_the_namespace_to_code_written_for_the_standard() -> None:
         return xp.sum(xp.permute_dims(xp.stack([out, out]), (1, 0)) * xp.astype(xp.arange(2), x.dtype))
 
     numpy.testing.assert_allclose(pullback.grad(standard)(numpy.ones(3)), [6.0, 6.0, 6.0])
+
+
+# Functions of SciPy that are written for the standard: value and gradient, against plain NumPy and differences.
+SCIPY = """
+import numpy as np, pullback as pb, scipy.integrate as si, scipy.special as sc, scipy.stats as st
+
+X = np.array([0.5, 1.2, 2.3, 0.7, 1.9])
+for f in (
+    sc.logsumexp,
+    lambda x: np.sum(sc.softmax(x) * X),
+    lambda x: np.sum(st.zscore(x) ** 3),
+    st.gmean,
+    st.skew,
+    st.kurtosis,
+    st.variation,
+    st.entropy,
+    lambda x: st.trim_mean(x, 0.2),
+    si.trapezoid,
+    lambda x: np.sum(si.cumulative_trapezoid(x) ** 2),
+    lambda x: si.simpson(x, dx=0.5),
+):
+    value, gradient = pb.value_and_grad(f)(X)
+    np.testing.assert_allclose(value, f(X), 1e-12)
+    steps = 1e-6 * np.eye(5)
+    slopes = [(f(X + h) - f(X - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(gradient, slopes, 1e-6, 1e-8)
+print("followed")
+"""
+
+
+def test_scipys_functions_for_the_standard_are_followed() -> None:
+    pytest.importorskip("scipy")
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    run = subprocess.run([sys.executable, "-c", SCIPY], capture_output=True, text=True, env=environment, check=False)
+    assert run.stdout == "followed\n", run.stderr

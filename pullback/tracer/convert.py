@@ -207,9 +207,11 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
     if not isinstance(content, Value):
         return np.array(content, dtype)
     trace = current()
-    if trace is not None and content in trace.settled:
-        trace.watch = True
-        return np.array(present(trace, content), dtype)
+    # A library that is asked for its own array (`plain_of`) is asked outside of the trace.
+    owner = trace or x._cell.trace
+    if owner.live and content in owner.settled:
+        owner.watch = True
+        return np.array(present(owner, content), dtype)
     if not content.type.is_inexact:
         where = "" if trace is None else describe(trace.locator.users(2))
         raise ConcretizationError(

@@ -12,7 +12,7 @@ from pullback.tracer.array import TracedScalar, TracedValue
 from pullback.tracer.cell import content_in
 from pullback.tracer.convert import decide_array
 from pullback.tracer.evaluate import present
-from pullback.tracer.operands import as_array, content_of
+from pullback.tracer.operands import as_array, content_of, plain_of
 from pullback.tracer.steps import Strided
 from pullback.tracer.trace import Array, Content, Trace, dtype_of, shape_of
 
@@ -65,6 +65,12 @@ def parse(trace: Trace, view: Strided, key: Any) -> Parsed:
     for number, item in enumerate(items):
         if item is None:
             view, axis, scalar = view.inserted(axis), axis + 1, False
+        elif item is _NOTHING:
+            if has_arrays:
+                raise trace.error(
+                    UnsupportedError, "a single False beside index arrays is not followed; use a slice 0:0"
+                )
+            view, axis, scalar = view.inserted(axis).sliced(axis, 0, 1, 0), axis + 1, False
         elif isinstance(item, slice):
             view, axis, scalar = _sliced(trace, view, axis, item), axis + 1, False
         elif isinstance(item, int) and not has_arrays:
@@ -93,7 +99,7 @@ def _item(trace: Trace, k: Any) -> Any:
     if kind is int or kind is slice or k is None or k is Ellipsis:
         return k
     if isinstance(k, bool | np.bool_) and not isinstance(k, TracedValue):
-        return _truth(trace, bool(k))
+        return _truth(bool(k))
     if isinstance(k, np.integer) and not isinstance(k, TracedValue):
         return int(k)
     if isinstance(k, TracedValue):
@@ -110,7 +116,7 @@ def _item(trace: Trace, k: Any) -> Any:
     if hasattr(k, "__index__"):
         return int(k.__index__())
     if hasattr(k, "__array__"):
-        return _array_item(trace, _fixed_array(trace, np.asarray(k)))
+        return _array_item(trace, _fixed_array(trace, plain_of(k)))
     raise trace.error(
         IndexRangeError,
         "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices, "
@@ -138,14 +144,14 @@ def _traced_item(trace: Trace, k: TracedValue) -> Any:
         return _array_item(trace, content)
     if k._dtype.kind == "b":
         if isinstance(k, TracedScalar):
-            return _truth(trace, bool(k))
+            return _truth(bool(k))
         return _array_item(trace, decide_array(trace, content))
     return _Place([content])
 
 
 def _array_item(trace: Trace, array: Array) -> Any:
     if array.dtype.kind == "b":
-        return _Mask(array) if array.ndim else _truth(trace, bool(array))
+        return _Mask(array) if array.ndim else _truth(bool(array))
     if array.dtype.kind not in "iu":
         if array.size:
             raise trace.error(
@@ -175,11 +181,13 @@ class _Mask(_Place):
                 )
 
 
-def _truth(trace: Trace, value: bool) -> None:
+_NOTHING = object()
+"""A single False as an index: a new axis of no elements."""
+
+
+def _truth(value: bool) -> Any:
     """A single True as an index is a new axis."""
-    if not value:
-        raise trace.error(UnsupportedError, "a single False as an index is not followed; use a slice 0:0")
-    return
+    return None if value else _NOTHING
 
 
 def _expand(trace: Trace, items: list[Any], ndim: int) -> list[Any]:
@@ -188,7 +196,7 @@ def _expand(trace: Trace, items: list[Any], ndim: int) -> list[Any]:
     for item in items:
         if item is Ellipsis:
             ellipses += 1
-        elif item is not None:
+        elif item is not None and item is not _NOTHING:
             taken += len(item.arrays) if isinstance(item, _Place) else 1
     if taken > ndim:
         raise trace.error(

@@ -104,7 +104,13 @@ def _foreign_content(trace: Trace, x: Any) -> Content:
     if x is None or not hasattr(x, "__array__"):
         raise trace.error(ArgumentError, f"expected an array or a number, got {type(x).__name__}")
     trace.watch = True
-    return _outer_content(trace, Context().run(plain_array, x))  # in a context without a trace: it makes its own arrays
+    return _outer_content(trace, plain_of(x))
+
+
+def plain_of(x: Any) -> Array:
+    """The plain array that an object of another library gives, in a context without a trace: its arrays are its own."""
+    made: Array = Context().run(plain_array, x)
+    return made
 
 
 # ------------------------------------------------------------------ arrays from anything

@@ -30,7 +30,7 @@ def getitem(x: TracedValue, key: Any) -> Any:
     before, view = strided_tail(x)
     parsed = parse(trace, view, key)
     if isinstance(x, TracedScalar):
-        return _of_scalar(trace, x, parsed)
+        return _of_scalar(trace, x, parsed, key)
     target = view_through(x, before, parsed.view)
     if not parsed.advanced:
         return new_scalar(x._cell.trace, read(target)) if parsed.scalar and _gives_scalar(key) else target
@@ -49,12 +49,12 @@ def _gives_scalar(key: Any) -> bool:
     return key is not Ellipsis and not (type(key) is tuple and any(k is Ellipsis for k in key))
 
 
-def _of_scalar(trace: Trace, x: TracedScalar, parsed: Parsed) -> Any:
+def _of_scalar(trace: Trace, x: TracedScalar, parsed: Parsed, key: Any) -> Any:
     """NumPy's scalars take `()`, `...` and None as subscripts."""
     if x.python is not None:
         raise trace.error(TypeError, f"'{x.python.__name__}' object is not subscriptable")
-    content = reshape_content(trace, content_of(trace, x), parsed.view.shape)
-    return new_array(trace, content, lent=True) if parsed.view.shape or not parsed.scalar else x
+    content = parsed.view.read(trace, content_of(trace, x))
+    return x if parsed.scalar and _gives_scalar(key) else new_array(trace, content, lent=True)
 
 
 def view_through(x: TracedValue, before: tuple[Step, ...], view: Strided) -> TracedArray:

@@ -208,10 +208,10 @@ def test_slices_with_run_time_bounds() -> None:
     agree(structured, plain)
 
 
-def test_a_traced_index_into_an_array_from_outside_says_how_to_write_it() -> None:
+def test_a_traced_index_into_an_array_from_outside_is_followed() -> None:
     table = np.arange(12.0).reshape(3, 4)
-    with pytest.raises(PullbackError, match=r"np\.asarray\(a\)\[i\]"):
-        pb.scan(lambda c, i: (c + table[i, 1], None), 0.0, np.arange(3))
+    total, _ = pb.scan(lambda c, i: (c + table[i, 1], None), 0.0, np.arange(3))
+    assert total == 15.0
     total, _ = pb.scan(lambda c, i: (c + np.sum(np.asarray(table)[i, :i]), None), 0.0, np.arange(3))
     assert total == 21.0
 

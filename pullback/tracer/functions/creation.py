@@ -16,7 +16,7 @@ from pullback.tracer.cell import copy_order, has_order
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.functions.common import array, available, constant_array, contents
 from pullback.tracer.functions.ranges import arange, geomspace, linspace, logspace
-from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced
+from pullback.tracer.operands import as_array, broadcast, cast, content_of, holds_traced, plain_of
 from pullback.tracer.trace import Content, Trace, active, dtype_of, shape_of
 
 # ------------------------------------------------------------------ from what there is
@@ -65,7 +65,7 @@ def _is_numeric(x: Any, dtype: Any) -> bool:
         return True
     if isinstance(x, list | tuple) and holds_traced(x):
         return True
-    probe = np.asarray(x)
+    probe = plain_of(x)
     return probe.dtype in DTYPE_NAMES or probe.dtype.newbyteorder("=") in DTYPE_NAMES
 
 
@@ -233,7 +233,7 @@ def _described(a: Any, order: str) -> tuple[Any, tuple[int, ...], Any]:
     if isinstance(a, list | tuple) and holds_traced(a):
         made = array(a)
         return made.dtype, made.shape, None
-    plain = np.asanyarray(a)
+    plain = plain_of(a)
     layout = None
     if order in "KA" and plain.ndim > 1 and plain.flags.f_contiguous and not plain.flags.c_contiguous:
         layout = tuple(reversed(range(plain.ndim)))

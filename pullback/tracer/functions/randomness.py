@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pullback.errors import UnsupportedError
 from pullback.ir.graph import Location
 from pullback.tracer import patching
-from pullback.tracer.location import INSTALLED, STANDARD, describe, is_internal_file
+from pullback.tracer.location import INSTALLED, STANDARD, describe, is_library_file
 from pullback.tracer.patching import Finder, Row
 from pullback.tracer.trace import active
 
@@ -45,7 +45,7 @@ def _unless_for_a_library(original: Any, name: str) -> Callable[..., Any]:
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         frame = _asking(sys._getframe(1))
-        if frame is None or is_internal_file(frame.f_code.co_filename):
+        if frame is None or is_library_file(frame.f_code.co_filename):
             return original(*args, **kwargs)
         place = Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         raise UnsupportedError(MESSAGE.format(name=name) + describe(place))
