@@ -11,6 +11,7 @@ from pullback.codegen.control import CONTROL
 from pullback.codegen.fill import copy
 from pullback.codegen.kernel import Emission
 from pullback.codegen.library import LIBRARY
+from pullback.codegen.library.lapack_factors import shared_factors
 from pullback.codegen.llvm import Module, const
 from pullback.codegen.program import LIBC, ROOTS, Frame, Program, aligned
 from pullback.codegen.rows import lower_rows
@@ -84,6 +85,9 @@ def lower(
     module = module or target.module(name)
     module.function_attributes += STACK_ALIGNMENT
     program = Program(plan, Emission(module, target, contracts), name, blas_int, blas_threads)
+    program.factors, size = shared_factors(plan.function, target, blas_int)
+    program.want(size)
+    program.top += size
     if uses_tapes(plan):
         _emit_with_tapes(program, name)
     else:

@@ -14,7 +14,7 @@ from pullback.codegen.spec import KernelSpec
 from pullback.codegen.tapes import Tapes
 from pullback.codegen.unrolled import emit_unrolled, is_tiny
 from pullback.errors import CodegenError
-from pullback.ir.graph import Value
+from pullback.ir.graph import Op, Value
 from pullback.ir.plan import Plan, Slot
 from pullback.record import record
 
@@ -38,6 +38,15 @@ class Cell(NamedTuple):
     whole: Value
 
 
+@record(frozen=True)
+class Factors:
+    """Where the factors of a matrix and their pivots are, in bytes behind the plan's arena; `first` makes them."""
+
+    place: int
+    pivots: int
+    first: bool
+
+
 class Program:
     """One planned function and the module it is written to.
 
@@ -49,11 +58,10 @@ class Program:
     cells : values whose address changes, as rows of an array do
     moving : slots whose address changes: where it is kept, as bytes behind the plan's arena
     products : number of different matrix products, once it was counted
+    factors : solves that share the factors of their matrix
     """
 
-    def __init__(
-        self, plan: Plan, emission: Emission, name: str, blas_int: int, blas_threads: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, emission: Emission, name: str, blas_int: int, blas_threads: bool = False) -> None:
         self.plan = plan
         self.e = emission
         self.name = name
@@ -66,6 +74,7 @@ class Program:
         self.moving: dict[Slot, int] = {}
         self.tapes: Tapes | None = None
         self.products: int | None = None
+        self.factors: Mapping[Op, Factors] = {}
         self._kernels: dict[Hashable, KernelCode] = {}
         self._routines: dict[Hashable, str] = {}
         self._count = 0

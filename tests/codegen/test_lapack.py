@@ -191,7 +191,8 @@ def assert_same_bits(program: Callable[..., Expr | Sequence[Expr]], *operands: A
 
 def test_large_solves_are_those_of_numpy_to_the_bit() -> None:
     a, b = regular(REAL[1], 40, 40), matrix(REAL[1], 40, 7)
-    assert_same_bits(lambda f, a, b: [f.solve(a, b, trans="N"), f.solve(a, b, trans="T")], a, b)
+    for trans in "NT":
+        assert_same_bits(lambda f, a, b, trans=trans: f.solve(a, b, trans=trans), a, b)
 
 
 # ------------------------------------------------------------------ batches
@@ -303,6 +304,49 @@ def test_failure_codes_stand_for_errors_that_are_numpy_s_too() -> None:
         assert words in str(error)
         assert "model.py:3" in str(error)
     assert failures.failure_error(7) is None
+
+
+# ------------------------------------------------------------------ factors that solves share
+
+
+def two_solves(dtype: DType, n: int, batch: tuple[int, ...] = ()) -> tuple[Function, list[Array]]:
+    shapes = [(*batch, n, n), (*batch, n, 1), (*batch, n, 3)]
+    trans = "C" if dtype.kind == "c" else "T"
+
+    def program(f: Emitter, a: Expr, b: Expr, c: Expr) -> list[Expr]:
+        return [f.solve(a, b, trans="N"), f.solve(a, c, trans=trans), f.solve(a, c, trans="N")]
+
+    types = [tensor_type(dtype, shape) for shape in shapes]
+    return build(types, program), [regular(dtype, *shapes[0]), *(matrix(dtype, *shape) for shape in shapes[1:])]
+
+
+@by_dtype
+@pytest.mark.parametrize(("n", "batch"), [(1, ()), (16, ()), (17, ()), (40, (3,)), (64, (2, 20))], ids=str)
+def test_solves_with_one_matrix_share_its_factors(dtype: DType, n: int, batch: tuple[int, ...]) -> None:
+    function, args = two_solves(dtype, n, batch)
+    for found, wanted in zip(compiled(function)(*args), interpret(function, args), strict=True):
+        assert found.dtype == wanted.dtype
+        eps = np.finfo(real_dtype(dtype)).eps
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=100 * eps * np.abs(wanted).max())
+
+
+def test_solves_that_share_factors_keep_the_bits_of_numpy_but_for_transposes() -> None:
+    a, b, c = regular(REAL[1], 40, 40), matrix(REAL[1], 40, 7), matrix(REAL[1], 40, 2)
+    assert_same_bits(lambda f, a, b, c: [f.solve(a, b, trans="N"), f.solve(a, c, trans="N")], a, b, c)
+
+
+def test_a_shared_matrix_is_factored_once_and_a_small_one_by_generated_code() -> None:
+    for n, factored, whole in ((40, 1, 0), (5, 0, 0)):
+        text = lower_plan(simple_plan(two_solves(REAL[1], n)[0]), host_target()).text
+        assert text.count("call void @lapack_dgetrf(") == factored
+        assert text.count("call void @lapack_dgesv(") == whole
+
+
+def test_a_singular_shared_matrix_is_a_failure() -> None:
+    function, args = two_solves(REAL[1], 30)
+    args[0][:, 3] = 0.0
+    status, _ = compiled(function).run(*args)
+    assert status == -failures.SINGULAR
 
 
 # ------------------------------------------------------------------ without LAPACK

@@ -21,6 +21,7 @@ from pullback.codegen.library import lapack_loops as loops
 from pullback.codegen.library.batches import Site, Work, site_of
 from pullback.codegen.library.lapack_calls import Lapack
 from pullback.codegen.library.lapack_cholesky import cholesky_small, cholesky_tiles, tiles_scratch
+from pullback.codegen.library.lapack_factors import solve_shared
 from pullback.codegen.library.lapack_tiny import TINY, Flags, System, slogdet_tiny, solve_tiny, width
 from pullback.codegen.library.lapack_triangle import TriangleSolver, triangle, zero_on_diagonal
 from pullback.codegen.llvm import FunctionBuilder, V, const, const_lanes
@@ -48,13 +49,6 @@ fit the caches."""
 
 VECTOR_CALL_ROWS = 9
 """The same for a single right side, where generated code has but one lane."""
-
-_CALL_NS, _FLOPS_PER_NS = 500.0, 4.0
-
-
-def _cost(flops: float) -> float:
-    """Estimated time of one member of a batch."""
-    return _CALL_NS / 4 + flops / _FLOPS_PER_NS
 
 
 def _needs_lapack(site: Site) -> None:
@@ -84,7 +78,7 @@ def _cholesky(site: Site) -> None:
         scratch = tiles_scratch(dtype, n) if in_tiles else 0
         is_generated = in_tiles or (dtype.kind == "f" and n <= CHOLESKY_SMALL) or not has_lapack
         side = 0 if is_generated else n
-        work = Work(("cholesky", dtype, n), scratch, _cost(n**3 / 3), failures.NOT_POSITIVE_DEFINITE, side)
+        work = Work(("cholesky", dtype, n), scratch, calls.cost(n**3 / 3), failures.NOT_POSITIVE_DEFINITE, side)
         site.run(2, work, member)
 
 
@@ -99,6 +93,10 @@ def _solve(site: Site) -> None:
         return
     if dtype.kind != "c" and trans == "C":
         trans = "T"
+    shared = site.frame.program.factors.get(site.op)
+    if shared is not None and not site.frame.serial:
+        solve_shared(site, shared, trans)
+        return
     int_bytes = site.frame.program.blas_int
     system = System(dtype, n, columns, trans == "T")
     is_small = small.is_small(site.frame.program.e.target, dtype, n)
@@ -120,7 +118,7 @@ def _solve(site: Site) -> None:
 
     flops = 2 * n**3 / 3 + 2.0 * n * n * columns
     side = 0 if is_small or not int_bytes else max(n, columns)
-    work = Work(("solve", dtype, n, columns, trans), scratch, _cost(flops), failures.SINGULAR, side)
+    work = Work(("solve", dtype, n, columns, trans), scratch, calls.cost(flops), failures.SINGULAR, side)
     site.run(2, work, member)
 
 
@@ -148,7 +146,7 @@ def _triangular_solve(site: Site) -> None:
 
     key = ("triangular_solve", dtype, n, columns, lower, trans)
     side = max(n, columns) if by_blas else 0
-    site.run(2, Work(key, 0, _cost(n * n * columns), failures.SINGULAR, side), member)
+    site.run(2, Work(key, 0, calls.cost(n * n * columns), failures.SINGULAR, side), member)
 
 
 def _is_for_blas(dtype: DType, n: int, columns: int) -> bool:
@@ -185,7 +183,7 @@ def _slogdet(site: Site) -> None:
         _fill_slogdet_of_nothing(site)
         return
     side = 0 if is_small or not int_bytes else n
-    site.run(2, Work(("slogdet", dtype, n), scratch, _cost(2 * n**3 / 3), side=side), member)
+    site.run(2, Work(("slogdet", dtype, n), scratch, calls.cost(2 * n**3 / 3), side=side), member)
 
 
 def _odd_exchanges(lapack: Lapack, n: int, pivots: V) -> V:
@@ -258,7 +256,7 @@ def _eigh(site: Site) -> None:
         return calls.eigh(Lapack(program, b, dtype), n, lower, matrix, w, v, scratch)
 
     scratch = calls.total(calls.eigh_sizes(dtype, n, site.frame.program.blas_int))
-    work = Work(("eigh", dtype, n, lower), scratch, _cost(9.0 * n**3), failures.NO_EIGENVALUES, n)
+    work = Work(("eigh", dtype, n, lower), scratch, calls.cost(9.0 * n**3), failures.NO_EIGENVALUES, n)
     site.run(2, work, member)
 
 
@@ -275,7 +273,7 @@ def _svd(site: Site) -> None:
         return calls.svd(Lapack(program, b, dtype), m, n, matrix, u, s, vh, scratch)
 
     scratch = calls.total(calls.svd_sizes(dtype, m, n, site.frame.program.blas_int))
-    ns = _cost(20.0 * m * n * min(m, n))
+    ns = calls.cost(20.0 * m * n * min(m, n))
     work = Work(("svd", dtype, m, n), scratch, ns, failures.NO_SINGULAR_VALUES, max(m, n))
     site.run(2, work, member)
 
@@ -292,7 +290,7 @@ def _qr(site: Site) -> None:
         matrix, q, r = pointers
         calls.qr(Lapack(program, b, dtype), m, n, matrix, q, r, scratch)
 
-    work = Work(("qr", dtype, m, n), calls.total(calls.qr_sizes(dtype, m, n)), _cost(4.0 * m * n * n), side=m)
+    work = Work(("qr", dtype, m, n), calls.total(calls.qr_sizes(dtype, m, n)), calls.cost(4.0 * m * n * n), side=m)
     site.run(2, work, member)
 
 
@@ -312,7 +310,7 @@ def _eig(site: Site) -> None:
         return general.eig(Lapack(program, b, dtype), n, matrix, w, v[0] if v else None, scratch)
 
     scratch = calls.total(general.eig_sizes(dtype, n, has_vectors))
-    work = Work(("eig", dtype, n, has_vectors), scratch, _cost(25.0 * n**3), failures.NO_EIGENVALUES, n)
+    work = Work(("eig", dtype, n, has_vectors), scratch, calls.cost(25.0 * n**3), failures.NO_EIGENVALUES, n)
     site.run(2, work, member)
 
 
@@ -335,7 +333,7 @@ def _complement(site: Site) -> None:
         sizes, failure = general.rest_of_q_sizes(dtype, m, n), 0
     else:
         sizes, failure = general.rest_of_u_sizes(dtype, m, n, site.frame.program.blas_int), failures.NO_SINGULAR_VALUES
-    work = Work(("complement", by, dtype, m, n), calls.total(sizes), _cost(10.0 * m * m * n), failure, m)
+    work = Work(("complement", by, dtype, m, n), calls.total(sizes), calls.cost(10.0 * m * m * n), failure, m)
     site.run(2, work, member)
 
 

@@ -34,6 +34,14 @@ _UPPER, _LOWER = 121, 122
 _TRANS = {"N": 111, "T": 112, "C": 113}
 
 
+_CALL_NS, _FLOPS_PER_NS = 500.0, 4.0
+
+
+def cost(flops: float) -> float:
+    """Estimated time of one member of a batch."""
+    return _CALL_NS / 4 + flops / _FLOPS_PER_NS
+
+
 def routine_letter(dtype: DType) -> str:
     """The first letter of LAPACK's names for that dtype."""
     return _LETTERS[dtype.str[1:]]
