@@ -35,6 +35,19 @@ class Column:
         return np.array([3.0, 4.0], dtype)
 
 
+class Lazy:
+    """As a column that NumPy's functions, called by its own library, make into an array when asked."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.values, dtype)
+
+    def __gt__(self, other: Any) -> Any:
+        return Lazy([v > other for v in self.values])
+
+
 class Opaque:
     """It takes no part in NumPy's arithmetic."""
 
@@ -57,6 +70,21 @@ def test_an_object_with_numpys_protocols_answers_for_itself() -> None:
 def test_an_object_that_gives_an_array_is_converted() -> None:
     np.testing.assert_allclose(pullback.grad(lambda x: np.sum(np.multiply(x, Column())))(X), [3.0, 4.0])
     np.testing.assert_allclose(pullback.grad(lambda x: np.dot(x, Column()))(X), [3.0, 4.0])
+
+
+def test_an_object_that_makes_its_array_with_numpy_is_converted_everywhere() -> None:
+    column = Lazy([3.0, 4.0])
+    for function in (
+        lambda x: np.sum(np.asarray(column) * x),
+        lambda x: np.sum(np.array(column) * x),
+        lambda x: np.sum(np.where(column > 3.5, x, x * 2)),
+        lambda x: np.sum(x[np.asarray(column > 3.5)]),
+        lambda x: np.sum(x[column > 3.5]),
+        lambda x: np.sum(np.concatenate([x, column])),
+        lambda x: np.sum(np.zeros_like(column) + x),
+    ):
+        np.testing.assert_allclose(pullback.jit(function)(X), function(X))
+        assert np.abs(pullback.grad(function)(X)).max() > 0
 
 
 def test_an_object_that_refuses_numpys_arithmetic_is_asked_itself() -> None:
