@@ -52,6 +52,19 @@ def _options(rng: numpy.random.Generator) -> tuple[Any, ...]:
 
 
 CHAIN_1E6 = _chain(1_000_000, "1e6", quick=False)
+REDUNDANT = Workload(
+    "redundant-1e6", "elementwise", redundant, lambda rng: (rng.standard_normal(1_000_000),), quick=False
+)
+ROSENBROCK_1E6 = Workload(
+    "rosenbrock-1e6", "elementwise", rosenbrock, lambda rng: (rng.standard_normal(1_000_000),), quick=False
+)
+PAIRWISE = Workload(
+    "pairwise-1000",
+    "elementwise",
+    pairwise_energy,
+    lambda rng: (rng.standard_normal((1000, 3)), rng.uniform(0.5, 1.5, 1000)),
+    quick=False,
+)
 BLACK_SCHOLES = Workload(
     "black-scholes-1e6", "elementwise", black_scholes, _options, argnums=(0, 2, 3, 4), quick=False
 )
@@ -61,16 +74,13 @@ WORKLOADS = (
     CHAIN_1E6,
     in_float32(CHAIN_1E6),
     _chain(10_000_000, "1e7", quick=False),
-    Workload("redundant-1e6", "elementwise", redundant, lambda rng: (rng.standard_normal(1_000_000),), quick=False),
+    REDUNDANT,
+    in_float32(REDUNDANT),
     BLACK_SCHOLES,
     in_float32(BLACK_SCHOLES),
     Workload("rosenbrock-1e3", "elementwise", rosenbrock, lambda rng: (rng.standard_normal(1_000),)),
-    Workload("rosenbrock-1e6", "elementwise", rosenbrock, lambda rng: (rng.standard_normal(1_000_000),), quick=False),
-    Workload(
-        "pairwise-1000",
-        "elementwise",
-        pairwise_energy,
-        lambda rng: (rng.standard_normal((1000, 3)), rng.uniform(0.5, 1.5, 1000)),
-        quick=False,
-    ),
+    ROSENBROCK_1E6,
+    in_float32(ROSENBROCK_1E6),
+    PAIRWISE,
+    in_float32(PAIRWISE),
 )

@@ -111,11 +111,13 @@ def _mlp(batch: int, width: int, quick: bool) -> Workload:
     return Workload(f"mlp-{batch}x{width}", "learning", mlp, arguments, argnums=(0, 1, 2, 3, 4, 5), quick=quick)
 
 
+LOGISTIC = _logistic(10_000, 100)
 MLP_128 = _mlp(128, 256, quick=True)
 
 WORKLOADS = (
     _logistic(100, 10),
-    _logistic(10_000, 100),
+    LOGISTIC,
+    in_float32(LOGISTIC),
     _mlp(32, 64, quick=True),
     MLP_128,
     in_float32(MLP_128),
