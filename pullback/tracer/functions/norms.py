@@ -88,7 +88,7 @@ def _matrix(a: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return np.expand_dims(reduced, tuple(sorted(axes))) if keepdims else reduced
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices.")
-    return result if keepdims else np.squeeze(result, axis=axes)
+    return result if keepdims else np.squeeze(result, axis=axes)[()]
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.errors import ShapeError, UnsupportedError
 from pullback.ir.types import BOOL, DType, Shape
-from pullback.tracer.array import TracedValue
+from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import ufunc_types
 from pullback.tracer.functions.common import array, axis_number, const, contents, finish
@@ -241,7 +241,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         ys[j] = xs[i]
     summed = {ys[axis_number(trace, j, y.ndim)] for j in second}
     wanted = [k for k in xs if k not in summed] + [k for k in ys if k not in summed]
-    return finish(contract(trace, lhs, rhs, xs, ys, wanted, dtype))
+    return new_array(trace, contract(trace, lhs, rhs, xs, ys, wanted, dtype), lent=True)  # never a scalar, as in NumPy
 
 
 def kron(a: Any, b: Any) -> Any:

@@ -40,7 +40,8 @@ def _initial(trace: Trace, name: str, content: Content, initial: Any) -> Content
 def _summed_in(x: Content, dtype: Any, out: Any) -> DType:
     """NumPy adds up in the dtype of `out`, where none is asked for."""
     target = out[0] if isinstance(out, tuple) else out
-    if dtype is None and isinstance(target, TracedArray):
+    real = isinstance(target, TracedArray) and target.dtype.kind != "c"
+    if dtype is None and isinstance(target, TracedArray) and not (real and dtype_of(x).kind == "c"):
         return target.dtype
     wanted: DType = sum_dtype(dtype_of(x)) if dtype is None else np.dtype(dtype)
     return wanted
@@ -61,7 +62,8 @@ def _total(op_name: str, combine: str, neutral: int, ufunc_name: str) -> Callabl
         x = masked(trace, x, where, neutral)
         axes = reduced_axes(trace, axis, len(shape_of(x)))
         result = reduce(trace, op_name, begun(trace, op_name, _numeric(trace, x), axes), axes, keeps(keepdims))
-        return finish(_initial(trace, combine, cast(trace, result, dtype_of(x)), initial), out, f"np.{ufunc_name}")
+        result = _initial(trace, combine, cast(trace, result, dtype_of(x)), initial)
+        return finish(result, out, f"np.{ufunc_name}", "unsafe" if dtype_of(x).kind == "c" else "same_kind")
 
     return total
 
