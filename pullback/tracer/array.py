@@ -345,7 +345,8 @@ class TracedArray(TracedValue, InplaceOperators):
     def sort(
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
     ) -> None:
-        self[...] = self._call(np.sort, axis=axis, order=order, descending=descending)
+        options = {} if descending is None else {"descending": descending}  # NumPy 2.5 knows it
+        self[...] = self._call(np.sort, axis=axis, order=order, **options)
 
 
 class TracedScalar(TracedValue):

@@ -9,7 +9,7 @@ from pullback.errors import LeakedValueError, ReadOnlyError, UnsupportedError
 from pullback.ir.graph import Value
 from pullback.ir.types import DType, Shape
 from pullback.tracer.evaluate import present
-from pullback.tracer.layout import Order, Strides, is_c_order, is_contiguous, strides_in_order
+from pullback.tracer.layout import Order, Strides, is_contiguous, strides_in_order
 from pullback.tracer.location import describe
 from pullback.tracer.steps import Gathered, Reshaped, Step, Strided
 from pullback.tracer.trace import Array, Content, Trace, active, current
@@ -210,11 +210,12 @@ def copy_order(x: "TracedValue", order: Any) -> Order | None:
     if not x._steps and x._cell.order is None:
         return None
     strides = element_strides(x)
-    if order == "A":
-        return backwards if is_contiguous(x._shape, strides, "F") and not is_contiguous(x._shape, strides) else None
-    if is_c_order(x._shape, strides):
+    if is_contiguous(x._shape, strides):
         return None
-    return tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))
+    if order == "A" or is_contiguous(x._shape, strides, "F"):
+        return backwards if is_contiguous(x._shape, strides, "F") else None
+    by_stride = tuple(sorted(range(x.ndim), key=lambda k: -abs(strides[k])))  # broadcast axes come last
+    return None if by_stride == tuple(range(x.ndim)) else by_stride
 
 
 def numpy_of(x: "TracedValue") -> Any:

@@ -77,7 +77,7 @@ def is_accepted(statements: list[str]) -> bool:
     try:
         with np.errstate(all="ignore"):
             *_, names = run(statements, starting_arrays())
-    except (ValueError, IndexError, TypeError, AttributeError, NameError):
+    except (ValueError, IndexError, TypeError, AttributeError, NameError, RuntimeError):
         return False
     found = live(names)
     return len(found) <= 8 and all(

@@ -97,6 +97,7 @@ STATEMENTS: list[str] = [
     "x[:0]=x[:0,::-1];x[1:1,None]*=2",
     "np.delete(x,[],axis=0)[...]=0",
     "np.add(x.flat,1,out=x.reshape(-1))",
+    "a=np.full(4,0.25);a.sort();a.sort(axis=0);x[0]=a",
     "x[False]=5;x[True]=x[True]*2;x[0,False]=1",
     "x[x[0,0]>9]=7;x[x[0,0]<9,1]=x[False].sum()",
 ]

@@ -208,4 +208,7 @@ EXPRESSIONS: list[str] = [
     "(x.T + x).ravel()",
     "np.zeros_like(x.T).ravel()",
     "np.ones_like(x.T, order='C').ravel('F')",
+    "np.copy(np.broadcast_to(x[0], (2, 4)), order='K').ravel()",
+    "np.full_like(np.broadcast_to(x, (2, 4, 4)), 1.0).ravel()",
+    "np.ones_like(x[:, ::2].T).ravel()",
 ]
