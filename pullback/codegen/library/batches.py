@@ -23,9 +23,10 @@ MAX_CHUNKS, CHUNK_BYTES = 16, 32 << 20
 BLAS_THREADS_BELOW = 96
 """Of smaller matrices a BLAS, whichever it is, is expected to use one thread."""
 
-BLAS_THREADS_FROM = 512
-"""A single matrix with a side this long is left to the threads of the BLAS; for smaller ones they cost more than they
-give, and in a batch each matrix has one of ours."""
+BLAS_THREADS_FROM = 1024
+"""A single matrix with a side this long is left to the threads of the BLAS, and in a batch each matrix has one of ours.
+At 600 rows two of OpenBLAS's threads save a fifth of the time, and cost ten times as much while others use the cores:
+they wait for one another busily."""
 
 
 @record(frozen=True)
