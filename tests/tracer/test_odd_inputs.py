@@ -42,6 +42,7 @@ INPUTS: dict[str, Any] = {
     "one element": np.array([[-2.5]]),
     "zeros f8": ZEROS,
     "zeros f2": ZEROS.astype("f2"),
+    "one zero": np.array([[-0.0]]),
     "Fortran order": np.asfortranarray(_plain((3, 4), "f8")),
     "negative strides": _plain((3, 4), "f8")[::-1, ::-1],
 }

@@ -135,10 +135,10 @@ def reduce(
 
 
 def begun(trace: Trace, name: str, content: Content, axes: Sequence[int]) -> Content:
-    """The operand of a sum or product. NumPy's begin with 0.0 and with 1, which shows in a result of no axes: in -0.0,
-    and in a complex infinity."""
-    kind = dtype_of(content).kind
-    if axes:
+    """The operand of a sum or product. NumPy's begin with 0.0 and with 1, which shows where a single element is all
+    there is to add or multiply: in -0.0, and in a complex infinity."""
+    kind, shape = dtype_of(content).kind, shape_of(content)
+    if any(shape[axis] != 1 for axis in axes):
         return content
     if name == "sum" and kind in "fc":
         return op(trace, "add", content, 0)

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.errors import ShapeError
 from pullback.ir.types import DType
 from pullback.tracer.dispatch import Entry
-from pullback.tracer.functions.common import array, contents, finish, reduce
+from pullback.tracer.functions.common import array, begun, contents, finish, reduce
 from pullback.tracer.functions.contract import contract
 from pullback.tracer.functions.shapes import permuted
 from pullback.tracer.functions.views import open_diagonal
@@ -45,7 +45,8 @@ def _arranged(trace: Trace, x: Content, labels: list[Label], output: list[Label]
     """The last term with its spare axes summed and the rest in the order of the output."""
     shape = shape_of(x)
     x = broadcast(trace, x, tuple([sizes[k] if k not in output else n for k, n in zip(labels, shape, strict=True)]))
-    x = reduce(trace, "sum", x, [i for i, k in enumerate(labels) if k not in output])
+    gone = [i for i, k in enumerate(labels) if k not in output]
+    x = reduce(trace, "sum", begun(trace, "sum", x, gone), gone) if gone else x
     labels = [k for k in labels if k in output]
     ordered = transpose_content(trace, x, [labels.index(k) for k in output if k in labels])
     present = iter(shape_of(ordered))
