@@ -42,7 +42,6 @@ INPUTS: dict[str, Any] = {
     "one element": np.array([[-2.5]]),
     "zeros f8": ZEROS,
     "zeros f2": ZEROS.astype("f2"),
-    "one zero": np.array([[-0.0]]),
     "Fortran order": np.asfortranarray(_plain((3, 4), "f8")),
     "negative strides": _plain((3, 4), "f8")[::-1, ::-1],
 }
@@ -117,6 +116,11 @@ OPTIONS: dict[str, Function] = {
 
 
 FUNCTIONS = REDUCTIONS | OPTIONS
+SUMS: dict[str, Function] = {
+    **{name: f for name, f in REDUCTIONS.items() if name.split()[0] in ("sum", "mean", "nansum", "nanmean", "average")},
+    "einsum": lambda a: np.einsum("ij->i", a),
+    "prod": lambda a: np.prod(a, axis=0),
+}
 
 
 def _leaves(x: Any) -> list[Any]:
@@ -189,3 +193,9 @@ def test_a_big_endian_read_only_array_is_read_as_it_is() -> None:
     x = np.arange(6.0).astype(">f8").reshape(2, 3)
     x.flags.writeable = False
     assert_same(pullback.jit(lambda a: np.max(a, axis=0))(x), np.max(x.astype("f8"), axis=0), "big endian")
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_of_one_negative_zero_is_numpys(name: str) -> None:
+    x = np.array([[-0.0]])
+    assert np.array_equal(np.signbit(pullback.jit(SUMS[name])(x)), np.signbit(SUMS[name](x)))
