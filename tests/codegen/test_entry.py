@@ -470,6 +470,7 @@ def test_a_captured_array_is_read_at_each_call_as_it_then_is() -> None:
 
 
 def test_a_captured_array_may_have_any_layout_but_no_other_dtype() -> None:
+    native_runtime().take_strided()
     strided = np.arange(8.0)[::2]
     signature = replace(
         signature_of([], array_result((4,)), statics=1), captured=(Captured(0, tensor_type(np.dtype("f8"), (4,))),)
