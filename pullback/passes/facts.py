@@ -33,6 +33,13 @@ _MOVES = frozenset(
         "cummin", "stop_gradient", "sin", "cos", "tanh", "arctan", "erf", "erfc", "expit", "ndtr",
     }
 )  # fmt: skip
+# what a rule makes of a cotangent besides multiplying it: as slow as what went in
+_CARRY_SLOW = frozenset(
+    {
+        "add", "sub", "neg", "mul", "strong_mul", "broadcast", "reshape", "transpose", "sum", "slice", "reverse",
+        "pad", "concatenate", "update", "select", "scatter_add", "cast", "real", "imag", "complex",
+    }
+)  # fmt: skip
 
 
 class Facts:
@@ -47,6 +54,7 @@ class Facts:
         self._lowest: dict[Value, float] = {}
         self._poles: set[Value] = set()
         self._logarithmic: set[Value] = set()
+        self._slow: set[Value] = set()
 
     def has_pole(self, value: Value) -> bool:
         """Whether it may be infinite at finite inputs by a division, or because a constant is."""
@@ -57,6 +65,18 @@ class Facts:
         """Whether a logarithm, or something that grows as slowly, went into it."""
         self._advance()
         return value in self._logarithmic
+
+    def is_slow(self, value: Value) -> bool:
+        """Whether it is a cotangent that may be infinite, but only as a logarithm is (see `set_slow`)."""
+        if not self._slow:
+            return False
+        self._advance()
+        return value in self._slow
+
+    def set_slow(self, value: Value, slow: bool) -> None:
+        """Say of a cotangent whether it came through x log(x) at 0, and nothing steep since."""
+        self._advance()
+        (self._slow.add if slow else self._slow.discard)(value)
 
     def wildness(self, value: Value) -> int:
         self._advance()
@@ -73,6 +93,8 @@ class Facts:
                 self._wildness[result] = level if result.type.is_inexact else FINITE
             if level == WILD:
                 self._learn_infinities(op)
+            if self._slow and op.name in _CARRY_SLOW and not self._slow.isdisjoint(op.operands):
+                self._slow.update(op.results)
 
     def _learn_infinities(self, op: Op) -> None:
         if op.name in LOGARITHMIC or not self._logarithmic.isdisjoint(op.operands):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pullback.ir.emit import Emitter, Expr
 from pullback.ir.graph import Op, Value
+from pullback.ir.opdef import Partials
 from pullback.ir.types import TensorType
 from pullback.passes.facts import FINITE, LOGARITHMIC, TAME, WILD, Facts, known_number
 from pullback.passes.tapes import add_tapes
@@ -25,6 +26,9 @@ CHOICE = 3  # by a selection that the user wrote to leave elements out
 SATURATING = frozenset({"tanh", "arctan", "erf", "erfc", "erfcx", "expit", "log_expit", "ndtr", "log_ndtr"})
 STEEP = frozenset({"tanh", "erf", "erfc", "ndtr"})  # flat even behind a logarithm
 CHOICES = frozenset({"select", "gather", "scatter"})
+# x log(y) and its kin: a partial, by op and operand, that is infinite only as a logarithm is, and at a zero of the op.
+# Whatever else is 0 there wins, since x log(x) goes to 0.
+SLOW = frozenset({("entr", 0), ("xlogy", 0), ("xlog1py", 0), ("rel_entr", 0), ("kl_div", 0)})
 
 
 class Marked(NamedTuple):
@@ -53,6 +57,8 @@ def times(f: Emitter, facts: Facts, ct: Marked, factor: Expr) -> Marked:
     number = known_number(factor.value)
     if number is not None and number in (1, -1):
         return ct if number == 1 else Marked(-ct.expr, ct.zeros)
+    if (number is None or number == 0) and facts.is_slow(ct.expr.value):
+        return times_mask(f, facts, ct, factor, introduced=NONE)
     if ct.zeros and facts.wildness(factor.value) >= (WILD if ct.zeros == FAR else TAME):
         return Marked(f.op("strong_mul", ct.expr, factor), ct.zeros)
     return Marked(ct.expr * factor, ct.zeros)
@@ -92,27 +98,36 @@ def times_partial(f: Emitter, facts: Facts, ct: Marked, partial: Expr) -> Marked
     return None if number is not None and number == 0 else times(f, facts, ct, partial)
 
 
-def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr, introduced: int = KINK) -> Marked | None:
+def times_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr, introduced: int = KINK) -> Marked:
     """`mask * ct` for a partial that is 0 where an operand was not picked: there the product is 0 for any `ct`.
 
     Where `ct` is structurally zero it is 0 for any mask.
     """
-    if known_number(mask.value) is not None:
-        return times_partial(f, facts, ct, mask)
     if ct.zeros > FAR and facts.wildness(mask.value) != FINITE:
         mask = f.select(ct.expr.eq(0.0) & ~f.isfinite(mask), f.zeros_like(mask), mask)
     return Marked(f.op("strong_mul", mask, ct.expr), max(ct.zeros, introduced))
 
 
+def _times_known_mask(f: Emitter, facts: Facts, ct: Marked, mask: Expr, introduced: int = KINK) -> Marked | None:
+    """As `times_mask`, absent where the mask is known to be 0."""
+    if known_number(mask.value) is not None:
+        return times_partial(f, facts, ct, mask)
+    return times_mask(f, facts, ct, mask, introduced)
+
+
 def pull_partial(f: Emitter, facts: Facts, op: Op, number: int, ct: Marked, partial: Expr, mask: bool) -> Marked | None:
     """The cotangent of operand `number` of an elementwise op, by its partial."""
     if mask:
-        return times_mask(f, facts, ct, partial)
+        return _times_known_mask(f, facts, ct, partial)
     if ct.zeros == FAR and op.name in LOGARITHMIC:
         ct = Marked(ct.expr)
     term = times_partial(f, facts, ct, partial)
     if term is None:
         return None
+    if (op.name, number) in SLOW:
+        facts.set_slow(term.expr.value, True)
+    elif op.name != "div" and _is_singular(op, number):  # a quotient that is 0 has a divisor that is not
+        facts.set_slow(term.expr.value, False)
     if term.zeros == FAR and facts.wildness(op.operands[number]) != WILD:
         return Marked(term.expr, NONE)
     return term if term.zeros else Marked(term.expr, flat_mark(facts, op, number))
@@ -123,10 +138,17 @@ def push_partial(
 ) -> Marked | None:
     """What operand `number` of an elementwise op adds to the tangent of its result."""
     if mask:
-        return times_mask(f, facts, tan, partial)
+        return _times_known_mask(f, facts, tan, partial)
     if saturates(facts, op, number) and (op.name in STEEP or not facts.is_logarithmic(op.operands[number])):
-        return times_mask(f, facts, tan, partial, introduced=NONE)
+        return _times_known_mask(f, facts, tan, partial, introduced=NONE)
+    if (op.name, number) in SLOW:
+        return Marked(f.op("strong_mul", tan.expr, partial), tan.zeros)
     return times_partial(f, facts, tan, partial)
+
+
+def _is_singular(op: Op, number: int) -> bool:
+    rule = op.opdef.derivative
+    return isinstance(rule, Partials) and rule.is_singular(op, number)
 
 
 def spread(facts: Facts, op: Op, emitted: Sequence[Op], marks: dict[Value, int]) -> None:

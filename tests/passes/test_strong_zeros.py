@@ -249,3 +249,36 @@ def test_a_network_with_kinks_multiplies_its_matrices_unguarded() -> None:
 
     fn = make("f64[3,4] f64[4,2]", build)
     assert "isfinite" not in names(reverse(fn, (0, 1), seed=True))
+
+
+def _entropy_of_softmax(f: Any, x: Any) -> Any:
+    power = f.exp(x)
+    p = power / f.broadcast_to(total(power), (3,))
+    return total(f.entr(p))
+
+
+def _xlogy_of_softmax(f: Any, x: Any) -> Any:
+    power = f.exp(x)
+    p = power / f.broadcast_to(total(power), (3,))
+    return -total(f.xlogy(p, p))
+
+
+@pytest.mark.parametrize("build", [_entropy_of_softmax, _xlogy_of_softmax])
+def test_the_entropy_of_a_masked_softmax_has_the_gradient_of_the_rest_in_both_modes(build: Any) -> None:
+    fn = make("f64[3]", build)
+    point = np.array([0.3, -INF, 1.2])
+    p = np.exp(point) / np.exp(point).sum()
+    logs = np.log(np.where(p > 0, p, 1.0))
+    expected = -p * (logs - np.sum(p * logs))
+    assert np.allclose(grad(fn, point)[0], expected, rtol=1e-14)
+    pushed = [jvp(fn, [point], [tangent])[0] for tangent in np.eye(3)]
+    assert np.allclose(pushed, expected, rtol=1e-14)
+
+
+def test_an_infinite_logarithm_gives_way_to_a_zero_but_not_to_what_is_steep() -> None:
+    square = make("f64[2]", lambda f, x: total(f.entr(x * x)))
+    assert grad(square, np.array([0.0, 1.0]))[0].tolist() == [0.0, -2.0]
+    root = make("f64[2]", lambda f, x: total(f.entr(f.sqrt(x * x))))
+    assert np.isnan(grad(root, np.array([0.0, 1.0]))[0][0])
+    plain = make("f64[2]", lambda f, x: total(f.entr(x)))
+    assert grad(plain, np.array([0.0, 1.0]))[0].tolist() == [INF, -1.0]
