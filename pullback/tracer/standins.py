@@ -30,6 +30,8 @@ class StandIns:
         self._made: dict[int, tuple[Any, Any]] = {}  # by identity; the entry keeps the original alive
         self._spaces: list[tuple[dict[str, Any], _Globals]] = []
         self._objects: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self._cells: list[tuple[CellType, Any, CellType]] = []
+        self._containers: list[tuple[Any, Any, Any]] = []
         self._numpy = plain_copy(np)
         vars(self._numpy)["ndarray"] = _ARRAY_TYPE
 
@@ -50,6 +52,10 @@ class StandIns:
         if kind is tuple:
             parts = tuple([self.of(part) for part in value])
             return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+        if kind is list or kind is dict:
+            return self._container(value)
+        if kind is ModuleType:
+            return value if is_library_file(getattr(value, "__file__", None) or "") else self._module(value)
         return self._object(value)
 
     def hand_back(self) -> None:
@@ -58,6 +64,10 @@ class StandIns:
             real.update({name: value for name, value in space.items() if value is not space.found.get(name)})
         for real, found, own in self._objects:
             real.update({name: value for name, value in own.items() if value is not found.get(name)})
+        for cell, content, copy in self._cells:
+            _rebind(cell, content, copy)
+        for container, found_items, items in self._containers:
+            _write_back(container, found_items, items)
 
     def _kept(self, original: Any, made: Any) -> Any:
         return self._made.setdefault(id(original), (original, made))[1]
@@ -75,7 +85,34 @@ class StandIns:
         copy.__dict__.update(fn.__dict__)
         for old, new in zip(fn.__closure__ or (), cells, strict=True):
             if new is not old:
-                new.cell_contents = self.of(old.cell_contents)
+                new.cell_contents = found = self.of(old.cell_contents)
+                self._cells.append((old, found, new))
+        return copy
+
+    def _container(self, value: Any) -> Any:
+        """A copy of a list or dictionary whose parts have stand-ins; others stay, as do those that hold themselves."""
+        known = self._made.get(id(value))
+        if known is not None:
+            return known[1]
+        self._made[id(value)] = (value, value)  # it may hold itself
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        parts = {k: self.of(value[k]) for k in keys}
+        if all(parts[k] is value[k] for k in keys):
+            return value
+        made = parts if isinstance(value, dict) else list(parts.values())
+        self._containers.append((value, made.copy(), made))
+        self._made[id(value)] = (value, made)
+        return made
+
+    def _module(self, value: ModuleType) -> ModuleType:
+        """A copy of a module of the user's whose names have stand-ins."""
+        known = self._made.get(id(value))
+        if known is not None:
+            return known[1]  # type: ignore[no-any-return]
+        copy: ModuleType = self._kept(value, plain_copy(value))
+        found = {name: self.of(v) for name, v in vars(copy).items()}
+        vars(copy).update(found)
+        self._objects.append((vars(value), found, vars(copy)))
         return copy
 
     def _space(self, real: dict[str, Any]) -> "_Globals":
@@ -101,6 +138,26 @@ class StandIns:
         copy.__dict__.update(made)
         self._objects.append((own, made, copy.__dict__))
         return self._kept(value, copy)
+
+
+def _rebind(cell: CellType, found: Any, own: CellType) -> None:
+    """What `nonlocal` has bound a copied closure variable to, for the original."""
+    try:
+        if own.cell_contents is not found:
+            cell.cell_contents = own.cell_contents
+    except ValueError:  # deleted
+        del cell.cell_contents
+
+
+def _write_back(real: Any, found: Any, own: Any) -> None:
+    """What a copy of a list or dictionary holds that it did not at first, into the original."""
+    if isinstance(real, dict):
+        for key in found.keys() - own.keys():
+            real.pop(key, None)
+        real.update({key: value for key, value in own.items() if key not in found or value is not found[key]})
+    elif len(own) != len(found) or any(new is not old for new, old in zip(own, found, strict=True)):
+        originals = {id(old): value for old, value in zip(found, real, strict=True)}
+        real[:] = [originals.get(id(new), new) for new in own]
 
 
 class _Globals(dict[str, Any]):
@@ -148,11 +205,11 @@ class _ArrayType(Searching):
 _ARRAY_TYPE = _ArrayType(ndarray, lambda args, kwargs: make_ndarray(*args, **kwargs))
 
 
-_NEVER_REPLACED = (bool, int, float, complex, str, bytes, type(None), np.generic, list, dict, set)
+_NEVER_REPLACED = (bool, int, float, complex, str, bytes, type(None), np.generic, set)
 
 
 def _is_replaced(cell: CellType) -> bool:
-    """Whether a closure variable may need a stand-in. Others share their cell, so that `nonlocal` reaches it."""
+    """Whether a closure variable may need a stand-in."""
     try:
         return not isinstance(cell.cell_contents, _NEVER_REPLACED)
     except ValueError:  # not bound yet

@@ -1,6 +1,7 @@
 """Copies of arrays from outside the function take traced values."""
 
 import functools
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,33 @@ def _allocated(p: Any) -> Any:
     return np.sum(y) * z[0], isinstance(y, np.ndarray), isinstance(TABLE, np.ndarray)
 
 
+def _of_containers() -> Any:
+    tables, named = [1, np.ones(3)], {"weights": [np.arange(3.0)]}
+
+    def f(p: Any) -> Any:
+        y, z = tables[1].copy(), named["weights"][0].copy()
+        y[0], z[1:] = p, p
+        return np.sum(y * z * tables[0])
+
+    return f
+
+
+def _of_module() -> Any:
+    settings = ModuleType("settings")
+    settings.__file__ = __file__
+    settings.table = np.arange(3.0)  # type: ignore[attr-defined]
+
+    def f(p: Any) -> Any:
+        y = settings.table.copy()
+        y[0] = p
+        return np.sum(y * p)
+
+    return f
+
+
 FUNCTIONS = {
+    "lists and dictionaries": _of_containers(),
+    "a module": _of_module(),
     "a global": lambda p: np.sum(_filled(p) ** 2),
     "a closure": _of_closure(),
     "defaults": _by_default,
@@ -119,6 +146,27 @@ def test_side_effects_reach_the_original_names_and_objects() -> None:
     assert before < COUNT
     assert len(seen) > 1
     assert model.calls > 0
+
+
+def test_what_is_done_to_lists_and_closure_variables_reaches_the_originals() -> None:
+    log, total, named = [np.ones(2)], 0, {"table": np.ones(2), "old": 1}
+
+    def f(p: Any) -> Any:
+        nonlocal total
+        total = total + 1
+        log.append("seen")
+        named["new"] = named.pop("old", 2)
+        y, z = log[0].copy(), named["table"].copy()
+        y[0], z[1] = p, p
+        return np.sum(y * z)
+
+    one, table = log[0], named["table"]
+    assert pullback.grad(f)(3.0) == 2.0
+    assert total > 0
+    assert log[0] is one
+    assert set(log[1:]) == {"seen"}
+    assert named["table"] is table
+    assert set(named) == {"table", "new"}
 
 
 def test_writing_to_the_outside_array_itself_names_the_line_and_the_way_out() -> None:
