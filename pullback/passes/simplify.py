@@ -14,6 +14,7 @@ from pullback.passes.base import Context, Rebuild, map_regions, use_counts, with
 from pullback.passes.fold import broadcast_ops, constant_ops, folded
 from pullback.passes.rules import ALL_RULES
 from pullback.passes.rules.record import Number, Rule
+from pullback.passes.rules.written import Chains
 from pullback.record import record
 
 DEEPEST = 32
@@ -40,13 +41,14 @@ class _Walk:
     walk reaches the end: no op is looked at again.
     """
 
-    __slots__ = ("ctx", "depth", "loc", "new", "table", "uses")
+    __slots__ = ("chains", "ctx", "depth", "loc", "new", "table", "uses")
 
     def __init__(self, table: Table, ctx: Context, uses: dict[Value, int]) -> None:
         self.table = table
         self.ctx = ctx
         self.uses = uses
         self.new = Rebuild()
+        self.chains = Chains()
         self.depth = 0
         self.loc: Location | None = None
 

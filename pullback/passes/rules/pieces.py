@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from pullback.ir.graph import Op, Value
+from pullback.passes.rules.lines import Line, lines_of
 from pullback.passes.rules.record import Rewriter, Rule, case, literal, made_by, number
-from pullback.passes.rules.slices import Line, cut, lines_of, slice_of
+from pullback.passes.rules.slices import cut, slice_of
 
 # ------------------------------------------------------------------ concatenate
 

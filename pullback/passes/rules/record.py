@@ -16,6 +16,7 @@ import numpy as np
 from pullback.ir.emit import Expr
 from pullback.ir.graph import Op, Value
 from pullback.ir.types import TensorType
+from pullback.passes.rules.written import Chains
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -23,6 +24,9 @@ Number = bool | int | float | complex
 
 class Rewriter(Protocol):
     """What a rule may do. All that is emitted is itself simplified, so a rule never has to write the simplest form."""
+
+    chains: Chains
+    """Who wrote the elements of values that updates made."""
 
     def emit(self, name: str, *operands: Value, **attrs: Any) -> Value:
         """An op with one result (or what it simplifies to), at the source line of the op being rewritten."""

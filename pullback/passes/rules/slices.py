@@ -12,30 +12,8 @@ from typing import Any
 from pullback.ir.graph import Op, Value
 from pullback.ir.ops.views import inverse_permutation
 from pullback.ir.types import Shape
+from pullback.passes.rules.lines import Line, Lines, lines_of
 from pullback.passes.rules.record import Rewriter, Rule, case, made_by
-from pullback.record import record
-
-
-@record(frozen=True, slots=True)
-class Line:
-    """What a slice takes along one axis: `count` elements from `first` on, `step` apart."""
-
-    first: int
-    count: int
-    step: int
-
-    @property
-    def last(self) -> int:
-        return self.first + (self.count - 1) * self.step
-
-
-Lines = tuple[Line, ...]
-
-
-def lines_of(op: Op) -> Lines:
-    """The lines of a slice or an update."""
-    a = op.attrs
-    return tuple([Line(p, -(-(q - p) // s), s) for p, q, s in zip(a["start"], a["stop"], a["step"], strict=True)])
 
 
 def bounds_of(lines: Sequence[Line]) -> dict[str, Shape]:
@@ -151,22 +129,27 @@ def _slice_of_concatenate(r: Rewriter, op: Op) -> Value | None:
     return None
 
 
-MOST_UPDATES = 256  # passed by one slice; beyond, reading each of n updates would cost quadratic time
+MOST_UPDATES = 256  # looked at by one slice, of those that may have written what it reads
 
 
 def _slice_of_update(r: Rewriter, op: Op) -> Value | None:
     """What was written there last, if one update wrote all of it; passing updates that wrote elsewhere."""
-    (x,), lines, passed = op.operands, lines_of(op), 0
-    if _is_empty(lines):
+    (start,), lines = op.operands, lines_of(op)
+    if made_by(start, "update") is None or _is_empty(lines):
         return None
-    while (inner := made_by(x, "update")) is not None and passed < MOST_UPDATES:
-        written = lines_of(inner)
-        if _covers(written, lines):
-            return slice_of(r, inner.operands[1], [_relative(i, o) for i, o in zip(lines, written, strict=True)])
-        if not _apart(written, lines):
-            break
-        x, passed = inner.operands[0], passed + 1
-    return slice_of(r, x, lines) if passed else None
+    x, left = start, MOST_UPDATES
+    while (place := r.chains.place(x)) is not None:
+        chain, count = place
+        for number in chain.met(lines, count):
+            written, left = chain.lines[number], left - 1
+            if _covers(written, lines):
+                relative = [_relative(i, o) for i, o in zip(lines, written, strict=True)]
+                return slice_of(r, chain.updates[number].operands[1], relative)
+            if left < 0 or not _apart(written, lines):
+                x = chain.updates[number].results[0]
+                return slice_of(r, x, lines) if x is not start else None
+        x = chain.base
+    return slice_of(r, x, lines)
 
 
 def _slice_of_pad(r: Rewriter, op: Op) -> Value | None:
