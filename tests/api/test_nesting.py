@@ -183,3 +183,15 @@ def test_jit_inside_and_outside_changes_nothing() -> None:
     plain, inside = pb.grad(cubic)(X), pb.grad(pb.jit(cubic))(X)
     np.testing.assert_array_equal(plain, inside)
     np.testing.assert_array_equal(plain, pb.jit(pb.grad(cubic))(X))
+
+
+def test_what_a_batch_decides_row_by_row_is_refused_with_a_way_out_that_works() -> None:
+    rng = np.random.default_rng(3)
+    matrices, sides = rng.normal(size=(4, 3, 2)), rng.normal(size=(4, 3))
+    with pytest.raises(TypeError, match=r"np\.linalg\.pinv\(a\) @ b .*np\.linalg\.eigvals\(a\.astype\(complex\)\)"):
+        pb.vmap(lambda a, b: np.linalg.lstsq(a, b)[0])(matrices, sides)
+    found = pb.vmap(lambda a, b: np.linalg.pinv(a) @ b)(matrices, sides)
+    assert np.allclose(found, [np.linalg.lstsq(a, b)[0] for a, b in zip(matrices, sides, strict=True)])
+    square = matrices[:, :2]
+    values = pb.vmap(lambda a: np.linalg.eigvals(a.astype(complex)))(square)
+    assert np.allclose(np.sort(values), np.sort(np.linalg.eigvals(square)))

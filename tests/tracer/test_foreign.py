@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import pullback
-from pullback.errors import LostGradientError
+from pullback.errors import LostGradientError, UnsupportedError
 
 X = np.array([1.0, 2.0])
+TEXT = np.array([["a", "b"]])
 
 
 class Labelled:
@@ -99,3 +100,29 @@ def test_conversions_that_would_lose_the_gradient_are_errors() -> None:
     for convert in (float, complex, lambda x: np.zeros(1, object).astype(float) + float(x), lambda x: X.fill(x)):
         with pytest.raises(LostGradientError, match=r"(?s)lose its gradient.*test_foreign\.py"):
             pullback.grad(lambda x, convert=convert: x * convert(x))(2.0)
+
+
+def test_compiled_code_that_refuses_a_traced_array_without_a_word_about_it_is_an_error_with_the_line() -> None:
+    linalg = pytest.importorskip("scipy.linalg")
+    functions = [
+        lambda x: linalg.expm(x * np.eye(3)).sum(),
+        lambda x: x * linalg.expm(np.ones((3, 3))).sum(),
+        lambda x: x * linalg.bandwidth(np.eye(3))[0],
+    ]
+    expected = r"handed a traced value; [\s\S]*at .*test_foreign.py:\d+ in <lambda>"
+    for function in functions:
+        with pytest.raises(UnsupportedError, match=expected):
+            pullback.jit(function)(2.0)
+
+
+def test_the_line_of_a_refusal_is_the_users_where_compiled_code_has_made_up_one_of_its_own() -> None:
+    csgraph = pytest.importorskip("scipy.sparse.csgraph")
+    with pytest.raises(UnsupportedError, match=r"\n  at .*test_foreign.py:\d+ in <lambda>"):
+        pullback.jit(lambda x: x * csgraph.dijkstra(np.ones((3, 3))))(2.0)
+
+
+def test_an_error_of_compiled_code_about_something_else_stays_what_it_is() -> None:
+    linalg = pytest.importorskip("scipy.linalg")
+    with pytest.raises(TypeError) as caught:
+        pullback.jit(lambda x: x * linalg.bandwidth(TEXT)[0])(2.0)
+    assert not isinstance(caught.value, UnsupportedError)

@@ -107,8 +107,10 @@ def _guard_evaluate(op: Op, args: Sequence[Array], run: RunRegion) -> tuple[Arra
 
 def _effect_batch(f: Emitter, op: Op, args: Sequence[Expr], batched: Sequence[bool]) -> tuple[Expr, ...]:
     raise TypeRuleError(
-        f"a Python branch or conversion at {op.loc} depends on a batched value, so the rows of the batch may differ "
-        "there; use np.where, or pullback.cond on each row"
+        f"a Python branch or conversion, or a result whose shape or type depends on numbers, at {op.loc} depends on a "
+        "batched value, so the rows of the batch may differ there; use np.where, or pullback.cond on each row; "
+        "np.linalg.pinv(a) @ b for np.linalg.lstsq(a, b), np.linalg.eigvals(a.astype(complex)) for the eigenvalues of "
+        "a real matrix"
     )
 
 
