@@ -8,6 +8,7 @@ import array
 import copy
 import ctypes
 import decimal
+import itertools
 import json
 import math
 import pickle
@@ -29,6 +30,7 @@ from tests.tracer.support import traced
 
 X = np.arange(1.0, 5).reshape(2, 2)
 OUT = np.zeros((2, 2))
+REPEATED = itertools.repeat(OUT)  # an array that no name leads to
 
 REFUSED_NAMES: dict[str, str] = {
     "np.packbits": "np.packbits(x)",
@@ -131,7 +133,7 @@ CONSTRUCTS: dict[str, str] = {  # what it says: what is refused, then what to wr
     "np.putmask(OUT, OUT > 0, x)": "np.putmask cannot write.*np.zeros",
     "np.asarray(OUT).__setitem__(0, x[0])": r"read-only.*np\.array\(x\)",
     "np.broadcast_to(x, (2, 2, 2)).__setitem__(0, 1.0)": r"read-only.*x\.copy\(\)",
-    "OUT[x > 1]": r"np\.asarray\(a\)\[i\]",
+    "next(REPEATED)[x > 1]": r"np\.asarray\(a\)\[i\]",
     # options
     "np.add(x, x, signature='dd->d')": "signature= is not followed; use dtype=",
     "np.subtract.reduce(x, where=x > 1)": "to use a where mask one has to specify 'initial'",
@@ -158,6 +160,7 @@ CONSTRUCTS: dict[str, str] = {  # what it says: what is refused, then what to wr
 SPACE: dict[str, Any] = {
     "np": np,
     "OUT": OUT,
+    "REPEATED": REPEATED,
     **{m.__name__: m for m in (array, copy, ctypes, decimal, json, math, pickle, random, secrets, statistics, struct)},
 }
 
