@@ -199,3 +199,34 @@ def test_a_big_endian_read_only_array_is_read_as_it_is() -> None:
 def test_a_sum_of_one_negative_zero_is_numpys(name: str) -> None:
     x = np.array([[-0.0]])
     assert np.array_equal(np.signbit(pullback.jit(SUMS[name])(x)), np.signbit(SUMS[name](x)))
+
+
+# of arguments x and y of four elements, with zeros of both signs among them
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "matmul": lambda x, y: x[:, None] @ y[None],
+    "matmul of stacks": lambda x, y: np.stack([x, x])[:, :, None] @ y[None],
+    "matmul of vectors": lambda x, y: x[:1] @ y[:1],
+    "dot": lambda x, y: np.dot(x[:, None], y[None]),
+    "dot of numbers": lambda x, y: np.dot(x[:1], y[:1]),
+    "inner": lambda x, y: np.inner(x[:, None], y[:, None]),
+    "inner of numbers": lambda x, y: np.inner(x[:1], y[:1]),
+    "vdot of numbers": lambda x, y: np.vdot(x[:1], y[:1]),
+    "vecdot": lambda x, y: np.vecdot(x[:, None], y[:, None]),
+    "tensordot": lambda x, y: np.tensordot(x[:, None], y[None], 1),
+    "tensordot of numbers": lambda x, y: np.tensordot(x[:1], y[:1], 1),
+    "einsum outer": lambda x, y: np.einsum("i,j->ij", x, y),
+    "einsum of elements": lambda x, y: np.einsum("i,i->i", x, y),
+    "einsum of three": lambda x, y: np.einsum("i,i,i->i", x, y, y),
+    "einsum over one": lambda x, y: np.einsum("ik,jk->ij", x[:, None], y[:, None]),
+    "einsum optimised": lambda x, y: np.einsum("i,j->ij", x, y, optimize=True),
+    "outer": np.outer,
+    "kron": np.kron,
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_products_summed_over_one_term_have_the_sign_of_numpys_zeros(dtype: str) -> None:
+    x, y = np.array([-0.0, 0.0, 1.0, -1.0], dtype), np.array([1.0, -1.0, 0.0, -0.0], dtype)
+    found = pullback.jit(lambda a, b: [f(a, b) for f in PRODUCTS.values()])(x, y)
+    for name, f, result in zip(PRODUCTS, PRODUCTS.values(), found, strict=True):
+        assert np.array_equal(np.signbit(result), np.signbit(f(x, y))), name

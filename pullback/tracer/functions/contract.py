@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.ir.types import BOOL, DType
-from pullback.tracer.functions.common import reduce
+from pullback.tracer.functions.common import op, reduce
 from pullback.tracer.operands import broadcast, cast
 from pullback.tracer.steps import reshape_content, transpose_content
 from pullback.tracer.trace import Content, Trace, dtype_of, shape_of
@@ -17,11 +17,23 @@ Labels = Sequence[Label]
 
 
 def contract(
-    trace: Trace, x: Content, y: Content, x_labels: Labels, y_labels: Labels, out: Labels, dtype: DType
+    trace: Trace,
+    x: Content,
+    y: Content,
+    x_labels: Labels,
+    y_labels: Labels,
+    out: Labels,
+    dtype: DType,
+    *,
+    from_zero: bool = True,
 ) -> Content:
     """The sum of products of `x` and `y` over the labels that `out` lacks; labels within an operand are distinct.
 
     Axes of length 1 stretch to the length the other operand has. Booleans are combined with `and` and `or`.
+
+    Parameters
+    ----------
+    from_zero : whether the sum begins with 0.0, which shows where it has one term, in -0.0
     """
     wide = np.dtype(np.int64) if dtype == BOOL else dtype
     narrow_x, xs = _without_ones(trace, cast(trace, x, wide), list(x_labels), y, y_labels)
@@ -34,8 +46,15 @@ def contract(
         content, labels = _multiplied(trace, x, y, xs, ys)
     else:
         content, labels = _dotted(trace, x, y, xs, ys, [k for k in shared if k in out], summed)
+    if from_zero and all(shape_of(x)[xs.index(k)] == 1 for k in summed):
+        content = begun_product(trace, content)
     result = transpose_content(trace, content, [labels.index(k) for k in out])
     return cast(trace, result, dtype)
+
+
+def begun_product(trace: Trace, content: Content) -> Content:
+    """A sum of one product, begun with 0.0 as the loops of NumPy do."""
+    return op(trace, "add", content, 0) if dtype_of(content).kind in "fc" else content
 
 
 def _without_ones(

@@ -37,7 +37,9 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, optimize: Any = F
         kept = [k for k in dict.fromkeys([*xs, *ys]) if k in needed]
         if not rest:
             kept = [k for k in output if k in kept]
-        terms = [*rest, (contract(trace, x, y, xs, ys, kept, wanted), kept)]
+        # in one loop that begins with 0.0; asked to optimise, NumPy multiplies two operands that have nothing to sum
+        begins = not rest and not (optimize and len(parts) == 2 and set(kept) == {*xs, *ys})
+        terms = [*rest, (contract(trace, x, y, xs, ys, kept, wanted, from_zero=begins), kept)]
     return finish(_arranged(trace, *terms[0], output, sizes), out, "np.einsum", options.get("casting", "safe"))
 
 

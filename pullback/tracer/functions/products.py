@@ -13,7 +13,7 @@ from pullback.tracer.array import TracedValue, new_array
 from pullback.tracer.dispatch import Entry
 from pullback.tracer.dtypes import ufunc_types
 from pullback.tracer.functions.common import array, axis_number, const, contents, finish
-from pullback.tracer.functions.contract import contract
+from pullback.tracer.functions.contract import begun_product, contract
 from pullback.tracer.operands import operand
 from pullback.tracer.trace import Content, Trace, active
 
@@ -92,6 +92,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, **options:
         )
     if x.ndim <= 2 and y.ndim <= 2 and x.ndim + y.ndim > 2 and x.dtype == y.dtype == dtype != BOOL and not options:
         content = trace.apply("dot_general", lhs, rhs, contract=((i,), (j,)), batch=((), ()))
+        content = begun_product(trace, content) if x.shape[i] == 1 else content
         return _finished(content, out, "np.matmul")
     batch = max(x.ndim - 2, y.ndim - 2, 0)
     xs = [f"b{k}" for k in range(batch - max(x.ndim - 2, 0), batch)] + (["n"] if x.ndim > 1 else []) + ["k"]
@@ -178,7 +179,12 @@ def vecmat(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, **options:
     return _finished(contents(matmul(_conjugate(x)[..., None, :], y, **options)[..., 0, :])[1][0], out, "np.vecmat")
 
 
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def _is_plain_product(x: Any, y: Any, dtype: DType) -> bool:
+    """Whether np.dot multiplies two numbers with nothing added, as it does in the types that BLAS has."""
+    return bool(x.size == y.size == 1 and dtype.char in "fdFD")
+
+
+def dot(a: Any, b: Any, out: Any = None, *, from_zero: bool = False) -> Any:
     """The last axis of a with the second to last of b; the other axes all stay."""
     x, y, dtype, trace, lhs, rhs = _two(a, b)
     if x.ndim == 0 or y.ndim == 0:
@@ -188,7 +194,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     xs, ys = _labels(x.ndim, 0), _labels(y.ndim, x.ndim)
     ys[j] = xs[-1]
     wanted = xs[:-1] + [k for i, k in enumerate(ys) if i != j]
-    return finish(contract(trace, lhs, rhs, xs, ys, wanted, dtype), out, "np.dot")
+    begins = from_zero or not _is_plain_product(x, y, dtype)
+    return finish(contract(trace, lhs, rhs, xs, ys, wanted, dtype, from_zero=begins), out, "np.dot")
 
 
 def inner(a: Any, b: Any, /) -> Any:
@@ -199,12 +206,13 @@ def inner(a: Any, b: Any, /) -> Any:
     _mismatch(trace, "inner", x.shape, y.shape, x.ndim - 1, y.ndim - 1)
     xs, ys = _labels(x.ndim, 0), _labels(y.ndim, x.ndim)
     ys[-1] = xs[-1]
-    return finish(contract(trace, lhs, rhs, xs, ys, xs[:-1] + ys[:-1], dtype))
+    begins = not _is_plain_product(x, y, dtype)
+    return finish(contract(trace, lhs, rhs, xs, ys, xs[:-1] + ys[:-1], dtype, from_zero=begins))
 
 
 def vdot(a: Any, b: Any, /) -> Any:
     x, y = np.ravel(array(a)), np.ravel(array(b))
-    return dot(_conjugate(x), y)
+    return dot(_conjugate(x), y, from_zero=True)
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
@@ -241,7 +249,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         ys[j] = xs[i]
     summed = {ys[axis_number(trace, j, y.ndim)] for j in second}
     wanted = [k for k in xs if k not in summed] + [k for k in ys if k not in summed]
-    return new_array(trace, contract(trace, lhs, rhs, xs, ys, wanted, dtype), lent=True)  # never a scalar, as in NumPy
+    content = contract(trace, lhs, rhs, xs, ys, wanted, dtype, from_zero=not _is_plain_product(x, y, dtype))
+    return new_array(trace, content, lent=True)  # never a scalar, as in NumPy
 
 
 def kron(a: Any, b: Any) -> Any:
@@ -360,7 +369,7 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 FUNCTIONS: dict[Any, Entry] = {
-    np.dot: Entry(dot),
+    np.dot: Entry(lambda a, b, out=None: dot(a, b, out)),
     np.inner: Entry(inner),
     np.vdot: Entry(vdot),
     np.outer: Entry(outer),
