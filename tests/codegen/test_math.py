@@ -5,7 +5,6 @@ size beside which it is small.
 """
 
 import ctypes
-from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -91,7 +90,6 @@ CASES = {
 TESTED_AGAINST_NUMPY = {"fmod", "mod", "floor_divide", "nextafter"}  # exact: tests/codegen/test_math_special.py
 
 
-@cache
 def samples(name: str, dtype: str) -> tuple[list[np.ndarray], list[mpf]]:
     rng = np.random.default_rng(list(CASES).index(name))
     draws = [[draw(rng, CASES[name].count) for draw in points] for points in CASES[name].points]
@@ -127,13 +125,13 @@ def test_every_function_has_a_case() -> None:
     assert set(MATH) == set(CASES) | TESTED_AGAINST_NUMPY
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", CASES)
-def test_function_is_within_its_bound(name: str, dtype: str, lanes: int) -> None:
+def test_function_is_within_its_bound(name: str, dtype: str) -> None:
     case = CASES[name]
     arrays, exact = samples(name, dtype)
-    got = Kernel(name, dtype, lanes, **case.static)(*arrays)
+    got = Kernel(name, dtype, 8, **case.static)(*arrays)
+    np.testing.assert_array_equal(Kernel(name, dtype, 1, **case.static)(*arrays), got)
     errors = [
         error_in_ulp(value, right, np.dtype(dtype), case.beside(*map(float, point)))
         for value, right, *point in zip(got, exact, *arrays, strict=True)
