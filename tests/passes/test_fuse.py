@@ -57,11 +57,11 @@ def always_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_random_programs_over_all_ops_keep_their_results() -> None:
-    check_random(GENERATED, range(150))
+    check_random(GENERATED, range(60))
 
 
 def test_random_programs_of_views_and_reductions_keep_their_results() -> None:
-    check_random(MOVING, range(1000, 1200), 30)
+    check_random(MOVING, range(1000, 1080), 30)
 
 
 def test_results_are_kept_when_memory_seems_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,29 +71,29 @@ def test_results_are_kept_when_memory_seems_free(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(module, "load_cost", lambda dtype, size: 0.0003)
     monkeypatch.setattr(sweep, "KERNEL", 0.0)
     monkeypatch.setattr(bodies, "SMALL", 0)
-    check_random(MOVING, range(2000, 2060))
+    check_random(MOVING, range(2000, 2030))
 
 
 def test_results_are_kept_when_bodies_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (kernels, table):
         monkeypatch.setattr(module, "BODY_LIMIT", 30)
-    check_random(MOVING, range(3000, 3060))
+    check_random(MOVING, range(3000, 3030))
 
 
 def test_results_are_kept_when_no_value_may_be_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "MANY", 1)
-    check_random(MOVING, range(4000, 4060))
+    check_random(MOVING, range(4000, 4030))
 
 
 def test_results_are_kept_when_fusion_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion, "ROUNDS", 0)
-    check_random(GENERATED, range(5000, 5060))
+    check_random(GENERATED, range(5000, 5030))
 
 
 def test_results_are_kept_when_all_that_can_goes_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     always_rows(monkeypatch)
-    check_random(MOVING, range(6000, 6150))
-    check_random(GENERATED, range(7000, 7060))
+    check_random(MOVING, range(6000, 6050))
+    check_random(GENERATED, range(7000, 7025))
 
 
 def test_special_values_come_out_as_the_ops_give_them() -> None:
@@ -468,8 +468,8 @@ def always_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_results_are_kept_when_short_axes_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     always_written_out(monkeypatch)
-    check_random(MOVING, range(8000, 8100))
-    check_random(GENERATED, range(9000, 9060))
+    check_random(MOVING, range(8000, 8050))
+    check_random(GENERATED, range(9000, 9025))
 
 
 def test_norms_of_vectors_take_one_kernel_over_the_vectors() -> None:
