@@ -112,6 +112,7 @@ class Table:
         self.infos: dict[Value, Info] = {}
         self._cuts = cuts
         self._weights: dict[tuple[int, Shape], int] = {}
+        self._room: dict[tuple[int, Shape], int] = {}  # of full times: a later one, with none that has room between
         self._plain = wanted_in_memory(region)
         self._effects = 0  # the time of the latest op with an effect
         for param in region.params:
@@ -122,10 +123,12 @@ class Table:
     def _enter(self, op: Op, position: int) -> None:
         inputs = tuple([self.infos[v] for v in op.operands])
         kind = self._kind(op, inputs)
-        ready = self._ready(op, kind, inputs)
+        own, weight = compute_cost(op)
+        ready = self._ready(kind, inputs)
+        if kind == Kind.POINT:
+            ready = self._not_too_full(op.results[0].type.shape, weight, ready)
         if has_effect(op):  # effects keep their order, so a later one cannot be had at an earlier time
             ready = self._effects = max(ready, self._effects)
-        own, weight = compute_cost(op)
         for value in op.results:
             info = self.infos[value] = Info(value, kind, position, inputs)
             info.own, info.weight, info.ready = own, weight, ready
@@ -159,23 +162,26 @@ class Table:
             row *= n
         return row >= ROW and op.results[0] in self._plain
 
-    def _ready(self, op: Op, kind: Kind, inputs: tuple[Info, ...]) -> int:
+    def _ready(self, kind: Kind, inputs: tuple[Info, ...]) -> int:
         if kind == Kind.GIVEN:
             return max([i.stored() for i in inputs], default=0)
         through_view = kind in (Kind.VIEW, Kind.GATHER)
         ready = max([i.ready + (i.cut == Cut.ALL or (i.cut == Cut.VIEWS and through_view)) for i in inputs], default=0)
         if kind == Kind.GATHER:
             ready = max(ready, inputs[0].stored())
-        if kind == Kind.REDUCE:
-            return ready + 1
-        return self._not_too_full(op, ready) if kind == Kind.POINT else ready
+        return ready + 1 if kind == Kind.REDUCE else ready
 
-    def _not_too_full(self, op: Op, ready: int) -> int:
+    def _not_too_full(self, shape: Shape, weight: int, ready: int) -> int:
         """The first time from `ready` on whose elementwise work over this shape still fits one kernel body."""
-        shape, weight = op.results[0].type.shape, compute_cost(op)[1]
-        while self._weights.get((ready, shape), 0) > BODY_LIMIT:
-            ready += 1
-        self._weights[ready, shape] = self._weights.get((ready, shape), 0) + weight
+        room, full = self._room, []
+        while (later := room.get((ready, shape))) is not None:
+            full.append(ready)
+            ready = later
+        for time in full:  # who comes this way again need not ask each of them
+            room[time, shape] = ready
+        total = self._weights[ready, shape] = self._weights.get((ready, shape), 0) + weight
+        if total > BODY_LIMIT:
+            room[ready, shape] = ready + 1
         return ready
 
 
