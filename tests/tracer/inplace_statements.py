@@ -1,4 +1,12 @@
-"""Statements that write in place, on arrays `x` of shape (3, 4) and `y` of shape (4,)."""
+"""Statements that write in place, on arrays `x` of shape (3, 4) and `y` of shape (4,).
+
+A function that calls `exec` may read every global of its module, and a trace watches them all: they are few here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 STATEMENTS: list[str] = [
     "x[0]=y",
@@ -101,3 +109,15 @@ STATEMENTS: list[str] = [
     "x[False]=5;x[True]=x[True]*2;x[0,False]=1",
     "x[x[0,0]>9]=7;x[x[0,0]<9,1]=x[False].sum()",
 ]
+
+
+def runner(statements: str) -> Callable[[Any, Any], Any]:
+    """A function of `x` and `y` that gives `x` after the statements."""
+    code = compile(statements, "statements", "exec")
+
+    def run(x: Any, y: Any) -> Any:
+        names = {"x": x.copy(), "y": y, "np": np}
+        exec(code, names)
+        return names["x"]
+
+    return run

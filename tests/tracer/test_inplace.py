@@ -5,21 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tracer.inplace_statements import STATEMENTS
+from tests.tracer.inplace_statements import STATEMENTS, runner
 from tests.tracer.support import assert_as_numpy, traced
 
 X, Y = np.random.default_rng(4).normal(size=(3, 4)), np.random.default_rng(5).normal(size=4)
-
-
-def runner(statements: str) -> Any:
-    code = compile(statements, "statements", "exec")
-
-    def run(x: Any, y: Any) -> Any:
-        names = {"x": x.copy(), "y": y, "np": np}
-        exec(code, names)
-        return names["x"]
-
-    return run
 
 
 @pytest.mark.parametrize("statements", STATEMENTS)

@@ -1,4 +1,12 @@
-"""Expressions of an array `x` of shape (4, 4), each of which NumPy answers with `x` itself, a view, or a copy."""
+"""Expressions of an array `x` of shape (4, 4), each of which NumPy answers with `x` itself, a view, or a copy.
+
+A function that calls `eval` may read every global of its module, and a trace watches them all: they are few here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 EXPRESSIONS: list[str] = [
     "x.real",
@@ -212,3 +220,24 @@ EXPRESSIONS: list[str] = [
     "np.full_like(np.broadcast_to(x, (2, 4, 4)), 1.0).ravel()",
     "np.ones_like(x[:, ::2].T).ravel()",
 ]
+
+
+def writer(expression: str) -> Callable[[Any], Any]:
+    """A function that writes to what the expression gives, and shows all that may have changed."""
+    code = compile(expression, "expression", "eval")
+
+    def function(x: Any) -> Any:
+        x = np.copy(x)
+        lower = x[1:]
+        made = eval(code, {"np": np, "x": x})
+        if isinstance(made, float):  # a scalar
+            return made * 1.0, x
+        facts = made is x, made.flags.writeable, made.flags.c_contiguous, made.flags.f_contiguous
+        first = made.copy()
+        if made.flags.writeable:
+            made[...] = np.arange(made.size).reshape(made.shape) * 0.5
+            made += x.sum()
+            x[0, 0] = 99.0
+        return first, made.copy(), x, lower.copy(), str(facts)
+
+    return function
