@@ -27,6 +27,7 @@ from pullback.errors import PullbackError
 from pullback.tracer.functions import catalogue
 from pullback.tracer.functions.classes import METHODS
 from tests.tracer.support import traced
+from tests.tracer.view_expressions import evaluating
 
 X = np.arange(1.0, 5).reshape(2, 2)
 OUT = np.zeros((2, 2))
@@ -187,7 +188,7 @@ def message_of(expression: str) -> str:
     """What is raised when `expression` is line 7 of the file `program.py`."""
     code = compile("\n" * 6 + expression, "program.py", "eval")
     with pytest.raises((PullbackError, TypeError, ValueError, AttributeError)) as caught:
-        traced(lambda x: eval(code, SPACE, {"x": x}), X)
+        traced(evaluating(code, SPACE), X)
     return str(caught.value).replace("\n", " ")
 
 

@@ -4,6 +4,7 @@ A function that calls `eval` may read every global of its module, and a trace wa
 """
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,11 @@ EXPRESSIONS: list[str] = [
     "np.full_like(np.broadcast_to(x, (2, 4, 4)), 1.0).ravel()",
     "np.ones_like(x[:, ::2].T).ravel()",
 ]
+
+
+def evaluating(code: CodeType, space: dict[str, Any]) -> Callable[[Any], Any]:
+    """A function of `x` that evaluates the code among the names of `space`."""
+    return lambda x: eval(code, space, {"x": x})
 
 
 def writer(expression: str) -> Callable[[Any], Any]:
