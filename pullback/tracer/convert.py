@@ -212,13 +212,16 @@ def to_ndarray(x: "TracedValue", dtype: Any) -> Array:
     if owner.live and content in owner.settled:
         owner.watch = True
         return np.array(present(owner, content), dtype)
+    asked = x._dtype if dtype is None and x._shape == () else dtype
+    name = None if asked is None else np.dtype(asked).name
     if not content.type.is_inexact:
         where = "" if trace is None else describe(trace.locator.users(2))
+        cast = "" if name is None else f"; if it is to be converted, write x.astype(np.{name}) for np.{name}(x)"
         raise ConcretizationError(
             f"the numbers of {phrase(x)} are not known here. If it is an index into an array made outside the compiled "
-            f"function, write np.asarray(a)[i] for a[i]{where}"
+            f"function, write np.asarray(a)[i] for a[i]{cast}{where}"
         )
-    scalar = f"write x.astype(np.{x._dtype.name}) for np.{x._dtype.name}(x); " if x._shape == () else ""
+    scalar = "" if name is None else f"write x.astype(np.{name}) for np.{name}(x); "
     raise lost(
         x,
         "conversion to a plain NumPy array",

@@ -126,3 +126,16 @@ def test_an_error_of_compiled_code_about_something_else_stays_what_it_is() -> No
     with pytest.raises(TypeError) as caught:
         pullback.jit(lambda x: x * linalg.bandwidth(TEXT)[0])(2.0)
     assert not isinstance(caught.value, UnsupportedError)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.complex128])
+def test_a_call_of_a_type_of_numpy_says_which_cast_to_write(kind: Any) -> None:
+    name = np.dtype(kind).name
+    functions = [
+        lambda x: kind(x) * x,
+        lambda x: kind(x * np.ones(2)) * x,
+        lambda x: kind(np.arange(2) * x.astype(int)) * x,
+    ]
+    for function in functions:
+        with pytest.raises(TypeError, match=rf"write x\.astype\(np\.{name}\) for np\.{name}\(x\)"):
+            pullback.jit(function)(2.0)
