@@ -12,7 +12,7 @@ import numpy
 from pullback.tracer.functions.table import PATCHER
 
 __array_api_version__ = "2024.12"
-"""The edition of the Python array API standard whose names are tested; a newer NumPy may have those of a later one too."""
+"""The edition of the Python array API standard that is tested; a newer NumPy may have names of a later one too."""
 
 
 def __getattr__(name: str) -> Any:
