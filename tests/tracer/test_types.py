@@ -71,7 +71,7 @@ FLOAT16_INPUTS = [np.array(3, "i1"), np.array([[3, 2, 2], [1, 1, 1]], "f2")]
 
 
 @example(FLOAT16_INPUTS, FLOAT16_STEPS)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=1000, deadline=None, derandomize=True)
 @given(st.lists(arrays, min_size=1, max_size=3), st.lists(steps, min_size=1, max_size=6))
 def test_random_expressions_have_numpys_types_and_values(inputs: list[Any], program: list[Any]) -> None:
     with np.errstate(all="ignore"):
