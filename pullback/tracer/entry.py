@@ -137,7 +137,8 @@ def trace(
     ------
     PullbackError : of many kinds, with the user's line; errors of `fn` itself pass through.
     """
-    run = functools.partial(_traced, fn, tree, leaves, values, names, ties, patch, choices, careful)
+    environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
+    run = functools.partial(_traced, fn, environment, tree, leaves, values, names, ties, patch, choices, careful)
     try:
         return run(search=False)
     except (LostGradientError, ConcretizationError, OutsideWriteError) as error:
@@ -145,6 +146,7 @@ def trace(
             raise
         first: PullbackError = error
     # lost inside a list, perhaps (see `functions.lists`), or in a copy of an array from outside (see `standins`)
+    environment.undo()  # a counter that was advanced, a list that was appended to
     try:
         return run(search=True)
     except ReadOnlyError:
@@ -153,6 +155,7 @@ def trace(
 
 def _traced(
     fn: Callable[..., Any],
+    environment: Environment,
     tree: TreeDef,
     leaves: Sequence[Spec | Static],
     values: Sequence[Any] | None,
@@ -164,7 +167,6 @@ def _traced(
     search: bool,
 ) -> Traced:
     """`trace`; with `search`, NumPy's functions look for traced values, and arrays from outside are traced ones."""
-    environment = environment_of(fn, [leaf.value for leaf in leaves if isinstance(leaf, Static)])
     state = Trace(DISPATCH, parent=current(), name=_name(fn), ties=ties, choices=dict(choices), careful=careful)
     state.reachable.update([id(array) for _, array in environment.arrays])
     patched = PATCHER.active(environment.namespaces, environment.cells) if patch else nullcontext()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import UnsupportedError
+from pullback.errors import PullbackError, UnsupportedError
 from pullback.record import record
 from pullback.tracer.location import describe
 from pullback.tracer.outside import (
@@ -70,6 +70,13 @@ class Environment:
         """The first thing that is not as it was when the function was traced, or None: then the program is right."""
         return next((fact.label for group in self._groups() for fact in group if not fact.is_same()), None)
 
+    def undo(self) -> None:
+        """Put back what a trace has changed that did not come to an end: names, attributes, lists, dicts and sets."""
+        for group in (self.names, self.attributes, self.containers):
+            for fact in group:
+                if not fact.is_same():
+                    fact.undo()
+
     def _groups(self) -> tuple[Sequence[Fact], ...]:
         return self.names, self.definitions, self.attributes, self.containers, self.references, self.contents
 
@@ -115,14 +122,12 @@ class Environment:
         Traced values cannot be written there at all; this is about plain numbers, as in a workspace that is cleared.
         """
         before = [(label, array, fingerprint(array)) for label, array in self.arrays]
-        yield
-        for label, array, old in before:
-            if fingerprint(array) != old:
-                raise UnsupportedError(
-                    f"{state.name!r} writes to {label} while it is traced; a compiled function would not "
-                    "write to it in each call. Make the array inside the function (np.zeros, np.copy), or return the "
-                    f"new numbers and write them outside{describe(state.place)}"
-                )
+        try:
+            yield
+        except PullbackError:
+            _refuse_writes(state, before)  # it may be traced once more, and would find them done
+            raise
+        _refuse_writes(state, before)
 
     def _random_states(self) -> list[tuple[str, Any]]:
         found: list[tuple[str, Any]] = []
@@ -134,6 +139,16 @@ class Environment:
             label = f"a {type(generator).__name__} from outside" + " (another)" * number
             found.append((label, _state_of(generator)))
         return found
+
+
+def _refuse_writes(state: Trace, before: Sequence[tuple[str, np.ndarray[Any, Any], int]]) -> None:
+    for label, array, old in before:
+        if fingerprint(array) != old:
+            raise UnsupportedError(
+                f"{state.name!r} writes to {label} while it is traced; a compiled function would not "
+                "write to it in each call. Make the array inside the function (np.zeros, np.copy), or return the "
+                f"new numbers and write them outside{describe(state.place)}"
+            )
 
 
 def _state_of(generator: Any) -> Any:

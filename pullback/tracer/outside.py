@@ -4,6 +4,7 @@ import math
 import sys
 import weakref
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import replace
@@ -51,6 +52,15 @@ class Name:
         except ValueError:  # an empty cell
             return MISSING
 
+    def undo(self) -> None:
+        """Bind it to what it was bound to."""
+        if isinstance(self.holder, dict):
+            _put(self.holder, self.name, self.value)
+        elif self.value is MISSING:
+            del self.holder.cell_contents
+        else:
+            self.holder.cell_contents = self.value
+
 
 @record(frozen=True)
 class Definition:
@@ -84,6 +94,18 @@ class Container:
         now = parts_of(self.value)
         return len(now) == len(self.parts) and all(map(is_equal, now, self.parts))
 
+    def undo(self) -> None:
+        """Fill it with the parts it had. Buffers hold no traced values, and stay as they are."""
+        if isinstance(self.value, dict):
+            self.value.clear()
+            self.value.update(zip(self.parts[::2], self.parts[1::2], strict=True))
+        elif isinstance(self.value, list | deque):
+            self.value.clear()
+            self.value.extend(self.parts)
+        elif isinstance(self.value, set):
+            self.value.clear()
+            self.value.update(self.parts)
+
 
 @record(frozen=True)
 class Attributes:
@@ -105,6 +127,14 @@ class Attributes:
     def current(self) -> Iterator[Any]:
         """What they are now."""
         return (own_attribute(self.thing, name) for name in self.names)
+
+    def undo(self) -> None:
+        """Give it the attributes it had; those of classes and slots, which few functions change, stay as they are."""
+        space = getattr(self.thing, "__dict__", None)
+        if isinstance(space, dict):
+            for name, value in zip(self.names, self.values, strict=True):
+                if slot_of(self.thing, name) is None:
+                    _put(space, name, value)
 
     def settled(self) -> "Attributes":
         """Those that have not changed since."""
@@ -149,6 +179,14 @@ class Content:
         if now.shape != then.shape or now.dtype != then.dtype:
             return False
         return bool(np.array_equal(_bits(now), _bits(then)))
+
+
+def _put(space: dict[str, Any], name: str, value: Any) -> None:
+    """Bind a name, or unbind it if there was none."""
+    if value is MISSING:
+        space.pop(name, None)
+    else:
+        space[name] = value
 
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:

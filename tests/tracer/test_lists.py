@@ -101,7 +101,7 @@ def test_other_threads_get_plain_results_meanwhile() -> None:
         return np.sum([x[0], 1.0])
 
     traced(f, X)
-    assert found == [3.0, 3.0]
+    assert found == [3.0]  # of the second trace; what the first one appended is undone
     assert all(type(v) is np.float64 for v in found)
 
 
